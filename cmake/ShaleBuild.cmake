@@ -92,8 +92,9 @@ function(shale_add_library)
   # Before 1.0 every minor version may change the interface.
   set_target_properties(shale PROPERTIES LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION}
                         SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-  # What static libraries bring along is nobody's business either.
-  target_link_options(shale PRIVATE LINKER:--exclude-libs,ALL)
+  # What static libraries bring along is nobody's business either. A library that has threads and a signal
+  # handler stays loaded when it is closed (docs/decisions/0113).
+  target_link_options(shale PRIVATE LINKER:--exclude-libs,ALL LINKER:-z,nodelete)
 endfunction()
 
 # shale_execute(NAME program …): a test executes these programs. It knows the path of some_peer as
@@ -113,6 +114,7 @@ function(shale_compile_as_test target optimized)
   if(optimized AND SHALE_TEST_FLAGS)
     list(APPEND flags -O1)
   endif()
+  set_target_properties(${target} PROPERTIES SHALE_OPTIMIZED ${optimized})
   target_compile_options(${target} PRIVATE ${SHALE_UNGUIDED} ${flags})
   # What g++ defines by itself.
   foreach(sanitizer IN ITEMS address thread)
@@ -124,11 +126,10 @@ function(shale_compile_as_test target optimized)
   endforeach()
 endfunction()
 
-# shale_precompile_headers(NAME OPTIMIZED): much of the time that tests take to compile goes into the
-# same headers; all that are compiled alike share them. A compiler cache does not look into precompiled
-# ones, and where g++ 12 optimises more than -O1 does, it warns of the standard library's code that they
-# hold.
-function(shale_precompile_headers target optimized)
+# shale_precompile_headers(NAME): much of the time that tests take to compile goes into the same headers;
+# all that are compiled alike share them. A compiler cache does not look into precompiled ones, and where
+# g++ 12 optimises more than -O1 does, it warns of the standard library's code that they hold.
+function(shale_precompile_headers target)
   if(CMAKE_CXX_COMPILER_LAUNCHER OR
      NOT (CMAKE_CXX_COMPILER_ID MATCHES Clang OR SHALE_TEST_FLAGS MATCHES "-O[01]"))
     return()
@@ -136,6 +137,7 @@ function(shale_precompile_headers target optimized)
   set(headers <gtest/gtest.h> <algorithm> <array> <cmath> <cstdint> <map> <memory> <optional>
               <random> <string> <vector>)
   set(owner precompiled_headers)
+  get_target_property(optimized ${target} SHALE_OPTIMIZED)
   if(optimized AND SHALE_TEST_FLAGS MATCHES "-O0")
     string(APPEND owner _optimized)
   endif()
@@ -157,37 +159,65 @@ function(shale_precompile_headers target optimized)
   target_precompile_headers(${target} REUSE_FROM ${owner})
 endfunction()
 
-# shale_add_program(NAME FLOOR floor [OPTIMIZED] SOURCES … UNSHARED … EXECUTES … UNSHARED_EXECUTES …
-# LIBRARIES …): a program of the tests, for example one that they execute as another process, linked to the
-# floor under test and the floors below it only. It may include that floor's private headers. EXECUTES is
-# for shale_execute.
-# OPTIMIZED: its own loops take longer than its compilation. UNSHARED: more sources, whose tests show no
-# race of their own, because one thread does all of it, or it is about values, files and failures alone; the
-# build with ThreadSanitizer goes without them, and without the programs that only they execute
-# (UNSHARED_EXECUTES).
+# shale_compile_for_tests(NAME OPTIMIZED FLOOR LIBRARIES): how a program's sources, or a part of them, are
+# compiled.
+function(shale_compile_for_tests target optimized floor libraries)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
+  shale_link_floor(${target} ${floor})
+  target_link_libraries(${target} PRIVATE shale_options ${libraries})
+  shale_compile_as_test(${target} ${optimized})
+endfunction()
+
+# shale_add_program(NAME FLOOR floor SOURCES … OPTIMIZED … UNSHARED … UNSHARED_OPTIMIZED … EXECUTES …
+# UNSHARED_EXECUTES … LIBRARIES …): a program of the tests, for example one that they execute as another
+# process, linked to the floor under test and the floors below it only. It may include that floor's private
+# headers. EXECUTES is for shale_execute.
+# OPTIMIZED: sources whose own loops take longer than their compilation.
+# UNSHARED, UNSHARED_OPTIMIZED: more sources, whose tests show no race of their own, because one thread does
+# all of it, or it is about values, files and failures alone; the build with ThreadSanitizer goes without
+# them, and without the programs that only they execute (UNSHARED_EXECUTES).
 function(shale_add_program target)
-  cmake_parse_arguments(ARG "OPTIMIZED" "FLOOR" "SOURCES;UNSHARED;EXECUTES;UNSHARED_EXECUTES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "" "FLOOR"
+    "SOURCES;OPTIMIZED;UNSHARED;UNSHARED_OPTIMIZED;EXECUTES;UNSHARED_EXECUTES;LIBRARIES" ${ARGN})
   if(NOT SHALE_SANITIZE MATCHES thread)
     list(APPEND ARG_SOURCES ${ARG_UNSHARED})
+    list(APPEND ARG_OPTIMIZED ${ARG_UNSHARED_OPTIMIZED})
     list(APPEND ARG_EXECUTES ${ARG_UNSHARED_EXECUTES})
   endif()
-  add_executable(${target} ${ARG_SOURCES})
+  if(ARG_SOURCES)
+    add_executable(${target} ${ARG_SOURCES})
+    shale_compile_for_tests(${target} FALSE ${ARG_FLOOR} "${ARG_LIBRARIES}")
+  else()
+    add_executable(${target} ${ARG_OPTIMIZED})
+    shale_compile_for_tests(${target} TRUE ${ARG_FLOOR} "${ARG_LIBRARIES}")
+  endif()
+  if(ARG_SOURCES AND ARG_OPTIMIZED)
+    # Of a function that several objects define, the linker takes the first definition. The objects of object
+    # libraries come before the program's own, so that it takes the optimized one.
+    add_library(${target}_optimized OBJECT ${ARG_OPTIMIZED})
+    shale_compile_for_tests(${target}_optimized TRUE ${ARG_FLOOR} "${ARG_LIBRARIES}")
+    # The program may get more definitions after this function.
+    target_compile_definitions(${target}_optimized PRIVATE
+                               $<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>)
+    target_link_libraries(${target} PRIVATE ${target}_optimized)
+  endif()
+  target_link_libraries(${target} PRIVATE test_support)
   shale_execute(${target} ${ARG_EXECUTES})
   if(SHALE_SANITIZE MATCHES thread)
     target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/thread_sanitizer.cpp)
   endif()
-  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
-  shale_link_floor(${target} ${ARG_FLOOR})
-  target_link_libraries(${target} PRIVATE shale_options ${ARG_LIBRARIES})
-  shale_compile_as_test(${target} ${ARG_OPTIMIZED})
 endfunction()
 
 # shale_add_test(NAME FLOOR floor …): the same as one GoogleTest program, whose tests carry the
 # floor's name as label.
 function(shale_add_test target)
-  cmake_parse_arguments(ARG "OPTIMIZED" "FLOOR" "" ${ARGN})
+  cmake_parse_arguments(ARG "" "FLOOR" "" ${ARGN})
   shale_add_program(${target} ${ARGN})
-  target_link_libraries(${target} PRIVATE GTest::gtest_main)
-  shale_precompile_headers(${target} ${ARG_OPTIMIZED})
+  foreach(part IN ITEMS ${target} ${target}_optimized)
+    if(TARGET ${part})
+      target_link_libraries(${part} PRIVATE GTest::gtest_main)
+      shale_precompile_headers(${part})
+    endif()
+  endforeach()
   gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 600 LABELS ${ARG_FLOOR})
 endfunction()

@@ -12,6 +12,7 @@ pkg_check_modules(LZ4 REQUIRED IMPORTED_TARGET liblz4)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy-contrib)
 
+find_path(KISSFFT_INCLUDE_DIR kissfft/kissfft.hh REQUIRED)  # headers only: Fourier transforms
 find_path(FLATBUFFERS_INCLUDE_DIR flatbuffers/flatbuffers.h REQUIRED)
 find_program(FLATC_EXECUTABLE flatc REQUIRED)
 

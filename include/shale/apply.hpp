@@ -5,7 +5,8 @@
 //   apply([](float& y, float x) { y += 2 * x; }, y, x);          // in place: T& is written
 //   apply_into(out, [](double a, double b) { return a * b; }, a, b);
 //
-// `apply_in_order` is serial, for functions that carry state from element to element.
+// `apply_indexed` also hands over the index of each element. `apply_in_order` is serial, for
+// functions that carry state from element to element.
 //
 // Operands broadcast against each other; operands that are written must have the common shape. The
 // function names its element types, which must be those of the tensors; convert with `astype`
@@ -94,8 +95,68 @@ requires(sizeof...(Tensors) >= 1 && (std::is_convertible_v<const Tensors&, tenso
   detail::apply_by<detail::run_apply>(function, static_cast<const tensor&>(operands)...);
 }
 
-/// The same in index order, the last axis fastest, by the calling thread alone. So the function may
-/// carry state. If operands overlap, a call reads what earlier calls wrote.
+namespace detail {
+
+template <class Parameters>
+struct after_index;
+template <class Index, class... P>
+struct after_index<std::tuple<Index, P...>> {
+  static_assert(std::is_same_v<std::remove_cvref_t<Index>, dims> && !written<Index>,
+                "the first parameter is the index: const dims&");
+  using parameters = std::tuple<P...>;
+};
+
+template <class Function, class... P, std::size_t... I>
+void indexed_elements(Function& function, std::tuple<P...>*, std::byte* const* data,
+                      const index_t* strides, index_t inner, index_t outer,
+                      const block_indices& indices, std::index_sequence<I...>) {
+  constexpr index_t n = sizeof...(P);
+  dims index = indices.first;
+  index_t nowhere = 0;  // stands for the index along an axis that the block does not have
+  index_t& column = indices.inner.axis < 0 ? nowhere : index[indices.inner.axis];
+  index_t& line = indices.outer.axis < 0 ? nowhere : index[indices.outer.axis];
+  const index_t first = column;
+  for (index_t row = 0; row < outer; ++row) {
+    std::byte* const at[] = {data[I] + row * strides[n + static_cast<index_t>(I)]...};
+    for (index_t i = 0; i < inner; ++i) {
+      function(std::as_const(index), argument<P>(at[I] + i * strides[I])...);
+      column += indices.inner.step;
+    }
+    column = first;
+    line += indices.outer.step;
+  }
+}
+
+}  // namespace detail
+
+/// The same with the index of the element as the first argument: `function(const dims& index,
+/// T&…)`. It has an entry for each axis of the broadcast operands, and is valid during the call.
+/// Cost     one pass, in the order of memory. A call also changes an entry of the index
+template <class Function, class... Tensors>
+requires(sizeof...(Tensors) >= 1 && (std::is_convertible_v<const Tensors&, tensor> &&
+                                     ...)) void apply_indexed(Function&& function,
+                                                              const Tensors&... operands) {
+  using All = typename decltype(detail::signature_of<Function>())::parameters;
+  using Parameters = typename detail::after_index<All>::parameters;
+  static_assert(std::tuple_size_v<Parameters> == sizeof...(Tensors),
+                "one tensor for each parameter of the callable behind the index");
+  static_assert(sizeof...(Tensors) <= apply_operands_max, "apply takes at most 8 operands");
+  detail::require_callable(function);
+  auto* callable = std::addressof(function);
+  detail::run_indexed(
+      detail::operands_for<Parameters>(std::index_sequence_for<Tensors...>{},
+                                       static_cast<const tensor&>(operands)...),
+      [](void* context, std::byte* const* data, const index_t* strides, index_t inner,
+         index_t outer, const detail::block_indices& indices) {
+        detail::indexed_elements(**static_cast<decltype(callable)*>(context),
+                                 static_cast<Parameters*>(nullptr), data, strides, inner, outer,
+                                 indices, std::index_sequence_for<Tensors...>{});
+      },
+      &callable);
+}
+
+/// Like `apply`, but in index order, the last axis fastest, by the calling thread alone. So the
+/// function may carry state. If operands overlap, a call reads what earlier calls wrote.
 /// Cost     one pass of one thread, with the cache misses of the layouts
 /// Throws   invalid_argument (shapes, dtypes, a null or empty function, outputs that are broadcast
 ///          or overlap themselves), access_denied, out_of_memory, unsupported (as `apply`), io,

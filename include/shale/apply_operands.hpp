@@ -1,5 +1,5 @@
-// Shared by apply.hpp, for_each.hpp and reduce.hpp: finds out the operands of a callable from its
-// parameters.
+// Shared by apply.hpp, fold_axes.hpp, for_each.hpp, map_tiles.hpp and reduce.hpp: finds out the
+// operands of a callable from its parameters.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +29,25 @@ using apply_block = void (*)(void* context, std::byte* const* data, const index_
                              index_t inner, index_t outer);
 
 void run_apply(std::span<const apply_operand> operands, apply_block block, void* context);
+
+// An axis along which the elements of a block have neighbours, and the step of their indices; -1:
+// the block has no such axis.
+struct index_step {
+  index_t axis = -1;
+  index_t step = 0;
+};
+
+// The index of a block's first element, and how it changes within and between rows.
+struct block_indices {
+  dims first;
+  index_step inner = {};
+  index_step outer = {};
+};
+using indexed_block = void (*)(void* context, std::byte* const* data, const index_t* strides_bytes,
+                               index_t inner, index_t outer, const block_indices& indices);
+
+// As run_apply, with the indices of each block's elements among the broadcast operands.
+void run_indexed(std::span<const apply_operand> operands, indexed_block block, void* context);
 
 // The same in index order by the calling thread. Every block is a run along
 // the last axis.

@@ -10,7 +10,7 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// What an attribute holds. The numbers are those of the file.
+/// The kind of the value that an attribute holds. The numbers are those in the file.
 enum class attribute_kind : std::uint8_t {
   boolean = 1,
   int64 = 2,
@@ -31,7 +31,7 @@ std::string_view name(attribute_kind kind) noexcept;
 
 namespace detail {
 
-// Characters are no numbers: one would become its code.
+// Character types do not count as numbers, because a character would be stored as its code.
 template <class T>
 inline constexpr bool is_attribute_number = std::is_arithmetic_v<T> && sizeof(T) <= 8 &&
                                             !std::is_same_v<T, char> &&
@@ -102,14 +102,14 @@ class attribute_value {
   /// is stored as it is, unless it could be taken for JSON.
   std::string stored() const;
 
-  // Copies only: there is no value that was moved from.
+  // Values are copied, never moved, so no value is in a moved-from state.
   attribute_value(const attribute_value&) = default;
   attribute_value& operator=(const attribute_value&) = default;
 
   attribute_kind kind() const noexcept { return kind_; }
 
-  /// The value as a T. Whole numbers can be read as each type of numbers that holds them exactly
-  /// (of those of more than 53 bits, double is none). A double is only read as one.
+  /// The value as a T. An integer can be read as any number type that holds it exactly; a double
+  /// holds integers up to 2^53. A double can only be read as a double.
   /// Throws   invalid_argument (another kind, or a number that does not fit)
   template <attribute_type T>
   T as() const;
@@ -129,7 +129,7 @@ class attribute_value {
   void set_float64(double value);
 
   attribute_kind kind_ = attribute_kind::bytes;
-  std::string content_;  // as after the head in a file
+  std::string content_;  // the stored form without its head
 };
 
 }  // namespace shale

@@ -6,6 +6,7 @@
 // The last two axes are matrices of any shape, and the axes in front of them are a batch. Operands,
 // dtypes, costs and errors are those of linear_systems.hpp; a factorization of a singular matrix is
 // no error.
+// Operands are held whole; tall_qr.hpp factors tall matrices that are larger than memory.
 // Cost     O(rows columns min(rows, columns)) for each matrix
 // Throws   invalid_argument (fewer than two axes, float8), out_of_memory, cancelled, unsupported,
 //          and as `eval`

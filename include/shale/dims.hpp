@@ -111,8 +111,9 @@ class dims {
     if (size < 0 || size > rank_max) detail::throw_rank_too_large(size);
   }
 
-  // Written as a loop: <algorithm> would add 10,000 lines to every file that includes this header.
-  // Only the first size_ values of the source exist, so it must not copy a fixed number of 32.
+  // This is a loop because <algorithm> would add 10,000 lines to every file that includes this
+  // header. Only the first size_ values of the source exist, so it must not copy a fixed number of
+  // 32.
   constexpr void assign(const index_t* values) noexcept {
     for (std::int32_t i = 0; i < size_; ++i) values_[i] = values[i];
   }

@@ -63,7 +63,7 @@ std::size_t item_bytes(dtype type);
 /// The kind of a dtype. It decides promotion, and which operations the dtype has.
 dtype_kind kind(dtype type);
 
-/// Whether the elements are integers. A bool is none.
+/// Whether the elements are integers. A bool is not an integer.
 bool is_integer(dtype type);
 
 /// Whether the elements are floats, real or complex, and may be NaN.
@@ -72,9 +72,9 @@ bool is_inexact(dtype type);
 /// False for the float8 types, which can only be stored and converted.
 bool computes(dtype type);
 
-/// The dtype of the result of `a op b`. Within a kind and from bool, the array API's lattice
-/// applies; across kinds, PyTorch's rule: an integer with a float gives the float's type, as int64
-/// with float32 gives float32. float16 with bfloat16 gives float32.
+/// The dtype of the result of `a op b`. Within a kind, and between bool and any kind, the array
+/// API's lattice applies. Across kinds PyTorch's rule applies: an integer with a float gives the
+/// float's dtype, so int64 with float32 gives float32. float16 with bfloat16 gives float32.
 /// Throws   invalid_argument for int64 with uint64 (no integer type holds both: cast one), and for
 ///          float8 with any other dtype
 /// Source   the array API standard, type promotion; PyTorch across kinds
@@ -118,7 +118,7 @@ constexpr dtype dtype_of() noexcept {
   else if constexpr (std::is_same_v<Type, float8_e5m2>) return dtype::float8_e5m2;
   else {
     static_assert(std::is_integral_v<Type> && sizeof(Type) <= 8, "not an element type of Shale");
-    // By size and sign, so that long and long long both find their type.
+    // The type is chosen by size and sign, so that long and long long both find theirs.
     constexpr dtype types[2][4] = {{dtype::uint8, dtype::uint16, dtype::uint32, dtype::uint64},
                                    {dtype::int8, dtype::int16, dtype::int32, dtype::int64}};
     constexpr int log2 = sizeof(Type) == 1 ? 0 : sizeof(Type) == 2 ? 1 : sizeof(Type) == 4 ? 2 : 3;
@@ -142,7 +142,7 @@ decltype(auto) visit(dtype type, type_list<Types...>, Function&& function) {
       detail::throw_dtype_not_in_list(type);
   } else {
     std::optional<Result> result;
-    const auto call = [&](auto as) { return result.emplace(function(as)), true; };
+    const auto call = [&](auto type_tag) { return result.emplace(function(type_tag)), true; };
     if (!((type == dtype_of<Types>() && call(std::type_identity<Types>{})) || ...))
       detail::throw_dtype_not_in_list(type);
     return Result(std::move(*result));

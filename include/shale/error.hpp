@@ -47,7 +47,8 @@ class error : public std::runtime_error {
   static error from_errno(errc code, std::string_view message, int os_errno,
                           std::initializer_list<std::string> details = {});
 
-  // Copies share the text. Declaring them suppresses moves, which would leave an error without it.
+  // Copies share the text. Declaring them suppresses moves, which would leave an error without its
+  // text.
   error(const error&) noexcept = default;
   error& operator=(const error&) noexcept = default;
 
@@ -68,12 +69,12 @@ class error : public std::runtime_error {
   /// Throws   nothing: without memory for a longer text, the error keeps its present one
   error& add_context(std::string_view frame);
 
-  /// Adds a detail line at the end. Throws nothing either.
+  /// Adds a detail line at the end. Throws nothing.
   error& add_detail(std::string_view line);
 
-  /// Replaces `from` by `to` wherever frames, message and details have it, as for a file that has
-  /// another name by the time the text is read. Does nothing if `from` is empty.
-  /// Throws   nothing either
+  /// Replaces each `from` in frames, message and details by `to`, for example if a file gets
+  /// another name before the text is read. Does nothing if `from` is empty.
+  /// Throws   nothing
   error& replace_in_text(std::string_view from, std::string_view to);
 
  private:

@@ -1,7 +1,7 @@
 // Evaluates expressions. One pass over the operands computes everything that is elementwise. Each
-// level of reductions on which the rest depends takes one more pass, and each scan takes a pass of
-// its own. Intermediate values are held
-// in blocks of the size of the L1 cache, at most 2 MiB per thread.
+// level of reductions on which the rest depends takes one more pass, and each scan, rolling
+// reduction or correlation by Fourier transforms takes a pass of its own. Intermediate values are
+// held in blocks of the size of the L1 cache, at most 2 MiB per thread.
 //
 // Cost     the passes that `explain` lists, in parallel
 // Throws   out_of_memory (a result or a reduced intermediate exceeds the pool); io (a mapped file
@@ -54,15 +54,19 @@ struct evaluation_plan {
   /// broadcast or read through several views, and a tile source counts each whole tile once. A tile
   /// that neighbours share is reloaded if the cache (a quarter of what other calls have left of the
   /// budget) has evicted it; that is not counted, nor that a chunk is found decoded
-  /// (executor::forget_chunks).
+  /// (executor::forget_chunks). The pass of a rolling reduction, or of windows by Fourier
+  /// transforms, counts its results as tiles of a source; what these are computed from is not
+  /// counted. Of elements that are read from tile sources at positions (`take`), this is the
+  /// largest number, since the positions are not looked at.
   std::uint64_t bytes_read = 0;
   std::uint64_t tiles_decoded = 0;  ///< tiles of sources, counted like their bytes
   std::uint64_t bytes_written = 0;  ///< bytes of results and of reduced intermediates
   std::uint64_t scratch_bytes_per_thread = 0;
 
   /// The most bytes of intermediate results that are held as a whole at the same time: reductions,
-  /// scans, products, and computed operands of products, reshapes, `take` and `concat`. The budget
-  /// does not include them. Each is released when all its readers are computed.
+  /// scans, rolling reductions, products, elements of tile sources at positions, and computed
+  /// operands of products, reshapes, `take` and `concat`. The budget does not include them. Each is
+  /// released when all its readers are computed.
   std::uint64_t staged_bytes_max = 0;
 
   int instructions = 0;  ///< kernel calls for a block, over all passes

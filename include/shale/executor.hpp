@@ -22,9 +22,10 @@ class progress_sink {
   /// times in a pass, with rising numbers, and at the end with the total. A call that needs several
   /// passes (`x - mean(x)`) reports each from the start, with its own total. Calls never overlap:
   /// reports that come while the sink is busy are dropped, so that no thread waits. So a call may
-  /// end without its total if another one is in the sink then. The sink may call the engine, also
-  /// on the same executor; those calls are not reported. `apply_in_order` reports nothing.
-  /// Throws   an exception of the sink ends the engine call that was reported, which throws it
+  /// end without reporting its total, if the sink is busy at that moment. The sink may call the
+  /// engine, also on the same executor; those calls are not reported. `apply_in_order` reports
+  /// nothing.
+  /// Throws   an exception of the sink ends the reported engine call, which throws it
   virtual void advance(std::uint64_t done_bytes, std::uint64_t total_bytes) = 0;
 };
 
@@ -42,11 +43,11 @@ struct executor_options {
   int threads = 0;
 
   /// The most bytes that calls hold at once for windows of mapped files, decoded tiles and scratch
-  /// memory. Up to an eighth of it keeps chunks decoded from one call to the next (forget_chunks).
-  /// It does not limit results, or operands that are held as a whole, and one thread may hold more
-  /// than a budget of a few MiB (docs/caveats.md). A call that streams trims the pool if its idle
-  /// memory does not fit in beside. 0 means half of the smaller of the machine's available
-  /// memory and the cgroup's limit, read at construction; 1 GiB if neither is known.
+  /// memory. Up to an eighth of it holds decoded chunks from one call to the next (forget_chunks).
+  /// It does not limit results, or operands that are held as a whole. One thread may exceed a
+  /// budget of a few MiB (docs/caveats.md). A call that streams trims the pool if the pool's idle
+  /// memory does not fit into the budget too. 0 means half of the smaller of the machine's
+  /// available memory and the cgroup's limit, read at construction; 1 GiB if neither is known.
   std::size_t memory_bytes = 0;
 
   /// The pool for temporaries and results; null means the default pool. It must outlive the
@@ -65,16 +66,17 @@ struct executor_options {
 /// has counted all of its bytes, a part of them or none.
 struct executor_statistics {
   std::uint64_t passes = 0;  ///< over operands; some calls need several, as `x - mean(x)` does
-  /// Pieces of work that threads took. Comparing the checksums of operands is none of them.
+  /// Pieces of work that threads took. Comparing the checksums of operands does not count.
   std::uint64_t tiles = 0;
   std::uint64_t bytes_read = 0;     ///< operand bytes: elements of tensors, whole tiles of sources
   std::uint64_t bytes_written = 0;  ///< result bytes, counted in the same way
   std::uint64_t scratch_bytes_peak = 0;  ///< the most temporary bytes that were held at once
   std::uint64_t windows = 0;             ///< windows of streamed files
   std::uint64_t windows_dropped = 0;     ///< windows whose pages were released after use
-  std::uint64_t mapped_tiles = 0;        ///< tiles of mapped operands read against storage order
-  std::uint64_t tiles_decoded = 0;       ///< tiles loaded from tile sources
-  std::uint64_t stored_bytes_read = 0;   ///< the size of those tiles in their files
+  /// Tiles of mapped operands that were copied to memory: against storage order, or with halos.
+  std::uint64_t mapped_tiles = 0;
+  std::uint64_t tiles_decoded = 0;      ///< tiles loaded from tile sources
+  std::uint64_t stored_bytes_read = 0;  ///< the size of those tiles in their files
 
   /// Chunks that a call needed and found decoded; they count neither as decoded nor as read.
   std::uint64_t tiles_found = 0;
@@ -123,7 +125,7 @@ class executor {
   /// Lifetime it may outlive this executor, but not the pool
   executor with_pool(memory_pool& pool) const noexcept;
 
-  /// The same with another use of stored checksums.
+  /// As `with_pool`, but it takes another use of stored checksums instead of a pool.
   executor with_checksums(checksum_use use) const noexcept;
 
   /// The numbers that were given, or chosen at construction. There are fewer threads than given
@@ -141,16 +143,16 @@ class executor {
 
   /// Gives back the memory of chunks that are kept decoded. Reads of small parts of chunked arrays
   /// keep the chunks that they decode, so that reads of other parts find them. They take at most an
-  /// eighth of the budget, and no more than running calls leave of it; those that were not used for
-  /// the longest time go first. The chunks of a container go with its last handle, and all of them
-  /// with the executor. A kept chunk is the one that the reader's generation stores, whatever was
-  /// committed since it was decoded. It was compared with its checksum then, and is not compared
-  /// again. Its memory is that of the default pool.
+  /// eighth of the budget, and no more than running calls leave of it; the least recently used
+  /// chunks are evicted first. The chunks of a container are released with its last handle, and all
+  /// chunks with the executor. A kept chunk is the one that the reader's generation stores,
+  /// whatever was committed since it was decoded. It was compared with its checksum then, and is
+  /// not compared again. Its memory is that of the default pool; if that has no room, the chunk is
+  /// decoded into the pool of the call, and not kept.
   /// Threads  any, at any time
   void forget_chunks() noexcept;
 
-  /// The bytes that chunks which are kept decoded take at the moment: those of their elements, and
-  /// 1 KiB for each chunk.
+  /// The memory that kept chunks take now: the bytes of their elements, and 1 KiB for each chunk.
   std::size_t kept_chunk_bytes() const noexcept;
 
   /// The counters. Running calls go on meanwhile, so the numbers may be of slightly different

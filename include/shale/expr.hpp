@@ -5,8 +5,8 @@
 //
 // Making an expression reads no element; `eval` in evaluate.hpp does. The functions that make
 // expressions are in elementwise.hpp, creation.hpp, random.hpp, manipulation.hpp, take.hpp,
-// reductions.hpp, scans.hpp, statistics.hpp, windows.hpp and linalg.hpp; functions.hpp includes
-// them all. masks.hpp has masked_fill. Names are those of the array API standard.
+// reductions.hpp, rolling.hpp, scans.hpp, statistics.hpp, windows.hpp and linalg.hpp; functions.hpp
+// includes them all. masks.hpp has masked_fill. Names are those of the array API standard.
 // Throws   invalid_argument from every function (operands that do not fit, or that were moved
 //          from), out_of_memory
 #pragma once

@@ -12,6 +12,7 @@
 #include "shale/padding.hpp"
 #include "shale/random.hpp"
 #include "shale/reductions.hpp"
+#include "shale/rolling.hpp"
 #include "shale/scans.hpp"
 #include "shale/statistics.hpp"
 #include "shale/take.hpp"

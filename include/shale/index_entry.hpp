@@ -11,7 +11,8 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-// Declared before the constant of the same name, because compilers warn of the other order.
+// The enumeration is declared before constants that have the names of its values, because compilers
+// warn about the other order.
 /// The kinds of entries: an index, a slice, `newaxis`, `ellipsis`.
 enum class index_entry_kind : std::uint8_t { position, range, new_axis, ellipsis };
 

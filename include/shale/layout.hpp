@@ -16,7 +16,7 @@ namespace [[gnu::visibility("default")]] shale {
 index_t element_count(const dims& shape);
 
 /// The product of the extents from axis `first` to before axis `last`. Neither may be negative.
-/// Throws   invalid_argument as the other one, and for axes that the shape does not have
+/// Throws   invalid_argument as element_count(shape), and for axes that the shape does not have
 index_t element_count(const dims& shape, index_t first, index_t last);
 
 /// Row-major strides: the last is 1, and s[i] = s[i+1] * max(n[i+1], 1).
@@ -49,10 +49,10 @@ class layout {
   /// Rank 0: one element at offset 0.
   layout() = default;
 
-  /// Row-major.
+  /// A row-major layout.
   explicit layout(const dims& shape, index_t offset = 0);
 
-  /// Any strides.
+  /// A layout with any strides.
   /// Throws   invalid_argument if the ranks differ, an extent is negative or a position overflows
   layout(const dims& shape, const dims& strides, index_t offset);
 
@@ -140,7 +140,8 @@ class layout {
   layout unfold(index_t axis, index_t size, index_t step) const;
 
   /// Replaces two axes by their diagonal, which becomes the last axis. With `offset` > 0 it is the
-  /// diagonal that many positions above the main one, with `offset` < 0 one below.
+  /// diagonal `offset` positions above the main one, with `offset` < 0 the one `-offset` positions
+  /// below it.
   layout diagonal(index_t offset = 0, index_t axis_a = 0, index_t axis_b = 1) const;
 
   /// Reverses the given axes.

@@ -46,7 +46,7 @@ storage map_file(const std::string& path, const map_options& options = {});
 
 /// Maps the file of an open descriptor, which stays the caller's. The mapping shares its open file
 /// description, so locks on that are held until the mapping ends.
-/// Throws   as the other; invalid_argument (no open descriptor), access_denied (the descriptor was
+/// Throws   as for a path; invalid_argument (no open descriptor), access_denied (the descriptor was
 ///          opened for another kind of access)
 storage map_file(int descriptor, const map_options& options = {});
 
@@ -69,9 +69,10 @@ struct create_file_options {
   existing_file existing = existing_file::refuse;
 
   /// Permission bits of a new file, from which the umask of the process is removed. A file that
-  /// replaces another belongs to the user and group of the process, and is open to nobody else who
-  /// could not open the old one: group and others get those of the bits that they had there,
-  /// whatever the umask. If the permissions of the old file are unknown, they get none.
+  /// replaces another belongs to the user and the group of the process. Group and others get only
+  /// those of the bits that they had on the old file, whatever the umask. So nobody else can open
+  /// the new file who could not open the old one. If the permissions of the old file are unknown,
+  /// group and others get none.
   unsigned mode = 0644;
 
   /// Bytes of address space to reserve, so that `grow` can reach that size.
@@ -80,7 +81,8 @@ struct create_file_options {
 
 /// Creates a file of `bytes` zeros, reserves its space on the device, and maps it for reading and
 /// writing. If it fails, no new file stays behind.
-/// Cost     the time to reserve the space; where the file system cannot, that to write zeros
+/// Cost     the time to reserve the space; if the file system cannot reserve it, the time to write
+///          zeros
 /// Throws   already_exists; out_of_space (full disk, quota, `ulimit -f`); access_denied; not_found
 ///          (directory); invalid_argument (not a regular file); unsupported (network file system);
 ///          out_of_memory; io

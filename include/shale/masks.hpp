@@ -10,7 +10,9 @@
 // If a mask and the elements need more than a quarter of the budget together, they are evaluated in
 // slabs: the mask twice, once to count and once to select. What slabs depend on as a whole, such as
 // the mean above, is computed once for the mask and once for the elements, and held meanwhile.
-// Operands that lie in memory as contiguous tensors are read in place.
+// Operands that lie in memory as contiguous tensors are read in place. If few elements of a chunked
+// array are selected (their coordinates need no more memory than its elements, and no more than a
+// quarter of the budget), only chunks in which they lie are decoded, each once.
 // Throws   invalid_argument (shapes that do not broadcast, rank 0 where axes are needed),
 //          out_of_memory (a result exceeds the
 //          pool's limit, or the system has no memory), io (a mask in shared memory, or from a file,

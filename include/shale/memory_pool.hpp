@@ -28,7 +28,7 @@ struct pool_options {
 
 /// The state of a pool, and counters since its construction.
 struct pool_statistics {
-  std::size_t live_bytes = 0;  ///< in allocated blocks, with sizes rounded up to those of blocks
+  std::size_t live_bytes = 0;  ///< in allocated blocks, each rounded up to a block size
   std::size_t live_blocks = 0;
   /// The highest live_bytes since construction or reset_peak, to within 4 MiB and a block per
   /// thread.
@@ -166,7 +166,7 @@ class memory_pool final : public std::pmr::memory_resource {
         count, [](Element* to, std::size_t n) { std::uninitialized_default_construct_n(to, n); });
   }
 
-  /// As the two above, with a shared owner.
+  /// The same objects and arrays, with a shared owner.
   /// Throws   as make_unique; std::bad_alloc without memory for the reference count
   template <class T, class... Arguments>
   std::shared_ptr<T> make_shared(Arguments&&... arguments) {

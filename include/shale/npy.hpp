@@ -7,22 +7,27 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "shale/dims.hpp"
 #include "shale/dtype.hpp"
 #include "shale/existing_file.hpp"
+#include "shale/logical_dtype.hpp"
 #include "shale/tensor.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// The header of an .npy file.
+/// The header of an .npy file. Times and texts are described as the integers that they are stored
+/// as: times as int64, texts as uint8 or uint32 with a further axis, the last one, of their
+/// characters.
 struct npy_header {
   shale::dtype dtype = shale::dtype::float32;
   std::endian byte_order = std::endian::little;
 
-  /// True: Fortran order (the first axis is the fastest).
+  /// True: Fortran order (the first axis is the fastest). The characters of a text lie one after
+  /// the other in any case.
   bool fortran_order = false;
   dims shape = {};
 
@@ -31,6 +36,9 @@ struct npy_header {
 
   /// Bytes before the first element. `format_npy_header` ignores it.
   std::size_t data_offset = 0;
+
+  /// What the integers stand for: NumPy's `<M8[ns]`, `<m8[s]`, `|S10`, `<U5`.
+  std::optional<logical_dtype> logical = std::nullopt;
 
   /// The bytes of all elements, which follow the header.
   /// Throws   invalid_argument (negative extents, more bytes than 64 bits can count)
@@ -47,14 +55,15 @@ struct npy_header {
 /// and allocates no memory by sizes in the input.
 /// Throws   corrupt (no magic bytes of NumPy, incomplete, not the dictionary that NumPy writes,
 ///          elements beyond 2^62 bytes); unsupported (a later version; dtypes that are structured,
-///          objects, text, dates, raw bytes or wider than those of Shale; rank above 32; a header
-///          above 64 KiB); out_of_memory
+///          objects, raw bytes or wider than those of Shale; rank above 32, of texts above 31; a
+///          header above 64 KiB); out_of_memory
 npy_header parse_npy_header(std::span<const std::byte> bytes);
 
 /// The bytes of a header as NumPy writes them, padded so that elements begin at a multiple of 64,
 /// with NumPy's spare room for a growing axis.
-/// Throws   unsupported (bfloat16 and float8, for which NumPy has no code: convert to float32),
-///          invalid_argument (no dtype), out_of_memory
+/// Throws   unsupported (bfloat16 and float8, for which NumPy has no code: convert to float32;
+///          texts of 2^31 bytes or more), invalid_argument (no dtype; a logical dtype with another
+///          storage than `dtype`, or without an axis of characters), out_of_memory
 std::string format_npy_header(const npy_header& header);
 
 /// The header that begins at byte `offset` of a file. Reads no element.
@@ -79,8 +88,9 @@ struct npy_read_options {
   trailing_bytes trailing = trailing_bytes::refuse;
 };
 
-/// The array of an .npy file.
-/// Shape    as stored; strides express Fortran order
+/// The array of an .npy file. Times and texts are the integers that they are stored as;
+/// `inspect_npy` tells what these stand for.
+/// Shape    as stored; strides express Fortran order. Texts have a last axis of their characters
 /// Cost     O(1), reads no element, if the elements are little-endian and aligned in the file
 ///          (NumPy aligns them to 64 bytes). bool: one pass over the bytes. Otherwise a copy into
 ///          pool memory
@@ -93,16 +103,20 @@ tensor read_npy(const std::string& path, const npy_read_options& options = {});
 /// Options of `write_npy` and `npy_writer`.
 struct npy_write_options {
   existing_file existing = existing_file::replace;
+
+  /// What the integers stand for. Texts lose their last axis in the file.
+  std::optional<logical_dtype> logical = std::nullopt;
 };
 
 /// Writes `values` as version 1.0. The file has Fortran order if the elements are contiguous in
-/// Fortran order but not in row-major order. Otherwise it is row-major. NumPy does the same.
+/// Fortran order but not in row-major order. Otherwise, and for texts, it is row-major. NumPy does
+/// the same, but for texts too.
 /// Cost     one pass in pieces of 4 MiB. Pages of a mapped source larger than half of the budget
 ///          are released after use. If the source is larger than memory and its fastest axis is not
 ///          that of the file, every piece reads pages of the whole source: use npy_writer then
 /// Throws   unsupported (dtype), already_exists, not_found (the folder), invalid_argument (as
-///          unfinished_file), out_of_space, access_denied, out_of_memory, cancelled, io (also of
-///          the source)
+///          format_npy_header and unfinished_file), out_of_space, access_denied, out_of_memory,
+///          cancelled, io (also of the source)
 void write_npy(const std::string& path, const tensor& values,
                const npy_write_options& options = {});
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "shale/existing_file.hpp"
+#include "shale/logical_dtype.hpp"
 #include "shale/npy.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
@@ -65,7 +67,8 @@ class npz_file {
   /// Throws   as read
   npz_member inspect(std::string_view name) const;
 
-  /// A member as a tensor.
+  /// A member as a tensor. Times and texts are integers, as with read_npy; the header that
+  /// `inspect` returns tells what these stand for.
   /// Cost     O(1) by mapping, if the member is stored, little-endian and aligned (bool: one pass).
   ///          Otherwise decompressed or copied into pool memory
   /// Throws   not_found; corrupt (checksum, sizes that contradict each other, and as read_npy);
@@ -112,10 +115,12 @@ class npz_writer {
   npz_writer& operator=(npz_writer&&) noexcept;
 
   /// Writes one more member, in the form and at the cost of `write_npz`. After a failure the
-  /// archive cannot be finished; a name that is refused changes nothing.
+  /// archive cannot be finished; a name that is refused changes nothing. `logical` is what the
+  /// integers stand for, as in npy_write_options.
   /// Throws   invalid_argument (the name; `finish` was called, a member has failed, or the writer
   ///          was moved from), and as write_npy
-  void add(std::string_view name, const tensor& values);
+  void add(std::string_view name, const tensor& values,
+           const std::optional<logical_dtype>& logical = std::nullopt);
 
   /// Writes the directory of the archive, makes the file durable and gives it its name. Call it
   /// once.

@@ -90,4 +90,15 @@ tensor quantile(const expr& x, const std::vector<double>& q,
                 std::optional<index_t> axis = std::nullopt,
                 quantile_method method = quantile_method::linear);
 
+/// The same of the elements that are not NaN; NaN for a lane without any. Integers have none.
+/// Shape    and dtype as median and quantile
+/// Cost     the same, and for floats one more evaluation of the operand, which counts these
+///          elements
+tensor nanmedian(const expr& x, std::optional<index_t> axis = std::nullopt);
+tensor nanquantile(const expr& x, double q, std::optional<index_t> axis = std::nullopt,
+                   quantile_method method = quantile_method::linear);
+tensor nanquantile(const expr& x, const std::vector<double>& q,
+                   std::optional<index_t> axis = std::nullopt,
+                   quantile_method method = quantile_method::linear);
+
 }  // namespace shale

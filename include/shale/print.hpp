@@ -2,9 +2,11 @@
 #pragma once
 
 #include <iosfwd>
+#include <optional>
 #include <string>
 
 #include "shale/index.hpp"
+#include "shale/logical_dtype.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
 
@@ -24,8 +26,11 @@ struct print_options {
   /// different elements would look the same.
   int precision = 4;
 
-  /// Called at least once for every few thousand elements that are shown, or null. What it throws
-  /// ends the call.
+  /// What the integers stand for: times are shown in ISO 8601, texts in quotes.
+  std::optional<logical_dtype> logical = std::nullopt;
+
+  /// Called at least once for every few thousand elements that are shown, or null. An exception
+  /// that it throws ends the call.
   void (*checkpoint)() = nullptr;
 };
 
@@ -34,22 +39,23 @@ struct print_options {
 /// many digits after the point as one of them needs, up to `precision`. If magnitudes differ by
 /// more than four decades, or reach 1e16 or 1e-5, each number has its own exponent. If the largest
 /// magnitude is below 0.1, or 100,000 or more, the first line is a common power of ten, provided
-/// that `precision` digits then show every element exactly.
+/// that `precision` digits then show every element exactly. Texts are elements without their last
+/// axis. What could control a terminal is shown as \xNN.
 /// Cost     reads and formats only the elements that are shown
-/// Throws   invalid_argument (options), out_of_memory, io (a mapped file lost bytes), exceptions of
-///          the checkpoint
+/// Throws   invalid_argument (options; a logical dtype with another storage), out_of_memory, io (a
+///          mapped file lost bytes), exceptions of the checkpoint
 /// Threads  safe together with other reads of the elements
 std::string to_string(const tensor& values, const print_options& options = {});
 
 /// A line about the tensor without its elements: "float32 (4, 3), strides (1, 4), from element 5,
-/// of the file x.bin, read-only". It leaves out what is usual: row-major, offset 0, in memory,
-/// writable.
+/// of the file x.bin, read-only". It leaves out the usual properties: row-major, offset 0, in
+/// memory, writable.
 /// Cost     O(rank), reads no element
 /// Throws   out_of_memory
 std::string describe(const tensor& values);
 
 /// Writes `to_string(values)` to the stream.
-/// Throws   as to_string, and what the stream throws
+/// Throws   as to_string, and the exceptions of the stream
 std::ostream& operator<<(std::ostream& out, const tensor& values);
 
 }  // namespace shale

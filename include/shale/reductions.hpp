@@ -1,4 +1,5 @@
-// Reductions of expressions along axes. (`reduce` in reduce.hpp takes your own function.)
+// Reductions of expressions along axes. (`reduce` in reduce.hpp and
+// `reduce_axes` in fold_axes.hpp take your own functions.)
 // Throws   invalid_argument (axes that do not exist or occur twice, dtypes for which the reduction
 //          is not defined), out_of_memory
 // Cost     a node of the expression; nothing is computed before it is evaluated

@@ -36,7 +36,7 @@ constexpr std::uint32_t round_float(float value) noexcept {
 
   const int exponent = static_cast<int>(magnitude >> 23) - 127;
   std::uint64_t significand = (magnitude & 0x7fffffu) | (magnitude >> 23 != 0 ? 0x800000u : 0u);
-  // Bits below the target's last mantissa bit; subnormal results drop more.
+  // The number of bits below the target's last mantissa bit. Subnormal results drop more.
   int dropped = 23 - mantissa_bits;
   int target_exponent = exponent + bias;
   if (target_exponent < 1) {

@@ -1,4 +1,4 @@
-// What takes the bytes of a container's file.
+// Describes what the bytes of a container's file are used for.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ struct array_space {
   std::uint64_t data_bytes = 0;   ///< its chunks, or the extents of a dense array
   std::uint64_t index_bytes = 0;  ///< the pages of its index, or a dense array's checksums
 
-  /// Set for an array of a later version: why its bytes are not known. They are 0 here, and count
-  /// in `space_report::unknown_bytes`.
+  /// Set for an array of a later version, with the reason why its bytes are unknown. They are 0
+  /// here, and count in `space_report::unknown_bytes`.
   std::optional<error> problem = std::nullopt;
 };
 
-/// What takes the bytes of a file, as the newest generation tells it. Every byte is counted once,
-/// so the members that count bytes, of all arrays too, add up to `file_bytes`.
+/// The use of the bytes of a file, according to the newest generation. Every byte is counted once,
+/// so the members that count bytes, including those of all arrays, add up to `file_bytes`.
 struct space_report {
   std::uint64_t generation = 0;
   std::uint64_t file_bytes = 0;
@@ -30,9 +30,9 @@ struct space_report {
   std::uint64_t unknown_bytes = 0;   ///< of the arrays that have a problem, together
   std::uint64_t metadata_bytes = 0;  ///< fixed pages, names, descriptors, attributes, space map
 
-  /// Bytes that only older generations refer to, and that no writer may use: because a reader, also
-  /// of another process, holds such a generation; because one is retained; because it is the one
-  /// before the newest, and a crash may lead back to it. Bytes of several kinds count as the first.
+  /// Bytes that only older generations refer to, and that no writer may use yet. A reader in any
+  /// process holds such a generation, such a generation is retained, or it is the one before the
+  /// newest, to which a crash may lead back. Bytes of several kinds count as the first.
   std::uint64_t held_by_readers_bytes = 0;
   std::uint64_t retained_bytes = 0;
   std::uint64_t previous_bytes = 0;

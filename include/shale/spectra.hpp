@@ -7,7 +7,8 @@
 // costs are those of linear_systems.hpp. The results are found by iterations, so an element that is
 // NaN or infinite is an error, and so is a matrix for which LAPACK does not converge ("no
 // convergence"). Vectors have magnitude 1; their signs (for complex numbers: phases) may differ
-// between CPUs.
+// between CPUs. Operands are held whole; low_rank.hpp has the largest singular values of matrices
+// that are larger than memory.
 // Cost     O(n^3) for each matrix, with 10 to 100 times the time of `solve`
 // Throws   invalid_argument (fewer than two axes, matrices that are not square, float8, NaN and
 //          infinity, no convergence), unsupported (work memory of 2^31 elements or more, from about

@@ -5,6 +5,8 @@
 // Cost     a node for each step; nothing is computed before it is evaluated
 #pragma once
 
+#include <optional>
+
 #include "shale/reductions.hpp"
 
 namespace [[gnu::visibility("default")]] shale {
@@ -19,6 +21,15 @@ expr nanmean(const expr& a, const axes_option& axes = {}, keepdims keep = keepdi
 /// Throws   invalid_argument also if a folded axis has length 0 and the result has elements
 expr nanmin(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
 expr nanmax(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
+
+/// The index of the smallest or largest element that is not NaN, as `argmin` and `argmax`; -1 if
+/// there is none, as in JAX (NumPy throws, but an expression cannot throw for an element). Among
+/// equal elements, the first one counts. Not for complex.
+/// Throws   invalid_argument also if the axis has length 0 and the result has elements
+expr nanargmin(const expr& a, std::optional<index_t> axis = std::nullopt,
+               keepdims keep = keepdims::no);
+expr nanargmax(const expr& a, std::optional<index_t> axis = std::nullopt,
+               keepdims keep = keepdims::no);
 
 /// The sum of squared distances from the mean is divided by n - correction, where n counts the
 /// elements that are not NaN. The result is NaN if that is <= 0, or if one of these elements is

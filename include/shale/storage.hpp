@@ -39,7 +39,8 @@ class storage_block;  // the owner of a storage's bytes: src/storage/blocks/stor
 /// Lifetime the bytes live as long as a handle, a slice or a tensor over them
 class storage {
  public:
-  /// No bytes and no owner: data() is null, size_bytes() is 0. So is a storage that was moved from.
+  /// A storage without bytes and without an owner: data() is null and size_bytes() is 0. A storage
+  /// that was moved from is in the same state.
   storage() = default;
   storage(const storage&) = default;
   storage& operator=(const storage&) = default;
@@ -102,8 +103,8 @@ class storage {
   /// out whether the bytes were lost.
   std::byte* data() const noexcept { return bytes_ == 0 ? nullptr : data_; }
 
-  /// The bytes of this handle; its owner may have more. `bool` tells whether there is an owner,
-  /// which a storage of 0 bytes may have.
+  /// The number of bytes of this handle; its owner may have more. The conversion to `bool` tells
+  /// whether there is an owner. A storage of 0 bytes may have one.
   std::size_t size_bytes() const noexcept { return bytes_; }
   bool empty() const noexcept { return bytes_ == 0; }
   explicit operator bool() const noexcept { return block_ != nullptr; }
@@ -151,8 +152,8 @@ class storage {
   std::size_t capacity_bytes() const noexcept;
 
   // ---- mapped storages --------------------------------------------------------------------------
-  // On heap and adopted bytes these functions do nothing. A range may reach beyond the storage; the
-  // part inside counts.
+  // On heap and adopted bytes these functions do nothing. A range may reach beyond the storage;
+  // only the part inside counts.
 
   /// The path of the file or segment when it was opened, for messages. Empty for other storages.
   std::string_view path() const noexcept;
@@ -205,8 +206,8 @@ class storage {
   void compare_checksums(byte_range range) const;
   void compare_checksums() const { compare_checksums({0, bytes_}); }
 
-  /// The bytes of the range that are in the page cache now. If the user has no right to know, the
-  /// kernel counts all of them. For heap and adopted bytes, all of them.
+  /// The number of bytes of the range that are in the page cache now. If the user may not ask, the
+  /// kernel counts all bytes. All heap and adopted bytes count.
   /// Cost     one system call for each 256 MiB
   /// Throws   io, std::bad_alloc
   std::size_t resident_bytes(byte_range range) const;

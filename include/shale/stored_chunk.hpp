@@ -1,4 +1,4 @@
-// Where a chunk of an array lies in the file.
+// Describes where a chunk of an array lies in the file.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct stored_chunk {
   std::uint64_t checksum = 0;      ///< XXH3-64 of the stored bytes
 
   /// The bytes are the elements of a whole chunk, row-major, without delta, shuffle and
-  /// compression: these would not have made it shorter.
+  /// compression, because these would not have made it shorter.
   bool raw = false;
 };
 

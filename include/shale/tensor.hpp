@@ -41,7 +41,7 @@ class tensor {
   /// Throws   invalid_argument if an element would lie outside the storage or be misaligned
   tensor(shale::storage bytes, shale::dtype type, const shale::layout& elements);
 
-  /// Row-major and uninitialised, with memory from `pool` (null: the default pool).
+  /// A row-major, uninitialised tensor in memory from `pool` (null: the default pool).
   /// Throws   out_of_memory, invalid_argument (negative extent, too many bytes)
   static tensor empty(const dims& shape, shale::dtype type, memory_pool* pool = nullptr);
 
@@ -238,7 +238,7 @@ class tensor {
   void resize(const shale::layout& new_layout);
 
  private:
-  tensor with(const shale::layout& view) const;  // `view` names elements of this tensor only
+  tensor with_layout(const shale::layout& view) const;  // `view` names elements of this tensor only
   static constexpr index_t any_rank = -1;
   void require(shale::dtype type, index_t rank, bool writing) const;
   void require_contiguous() const;

@@ -14,7 +14,7 @@ namespace [[gnu::visibility("default")]] shale {
 
 /// Elements that are loaded and stored tile by tile. The tile with index t begins at
 /// t[a] * tile_shape[a] on each axis a, and is cut at the edge of the shape.
-/// Throws   an exception of a source ends the engine call that uses it, which throws it
+/// Throws   an exception of a source ends the engine call that uses the source; the call throws it
 /// Threads  load, store and prefetch are called by several threads at once. A call of the engine
 ///          loads and stores a tile in one thread at a time; other calls may load the same tile
 ///          meanwhile. prefetch is called for any tile, also one that another thread loads
@@ -40,8 +40,9 @@ class tile_source {
   /// Whether `store` may be called. False unless overridden.
   virtual bool writable() const noexcept { return false; }
 
-  /// Identifies the elements: sources of the same elements return the same address. Then an
-  /// evaluation into one of them that reads another one reads elements as they were before.
+  /// Identifies the elements: sources of the same elements return the same address. So an
+  /// evaluation that writes one of them and reads another one reads the elements as they were
+  /// before.
   virtual const void* identity() const noexcept { return this; }
 
   /// Starts reading the stored bytes of a tile. It may be called several times for a tile, and for

@@ -59,6 +59,13 @@ class transaction {
   /// Threads  a commit that begins meanwhile waits for the whole call
   writable_array create(std::string_view name, const expr& values, const array_form& form = {});
 
+  /// Makes a copy of an array of any container, with its form, fill value and attributes, and so
+  /// with its dimension names. Chunks are not decoded, and those that are absent stay absent.
+  /// Cost     as writable_array::copy_from
+  /// Throws   as the first one, and as writable_array::copy_from. Then the array does not exist
+  /// Threads  as the one of values
+  writable_array create_copy(std::string_view name, const array& from);
+
   /// Makes a new array in the place of the one of that name, if there is one, which ends as with
   /// `remove`: nothing of it is kept, attributes neither. Until the new array has its values, the
   /// old one stays, so that the values may read it; and the new one is listed as `.new-1`, or with

@@ -22,11 +22,11 @@ struct unchecked_array {
 };
 
 /// The result of `verify`. Without findings the generation is sound, except for the elements of
-/// `unchecked` arrays, which nobody has looked at.
+/// `unchecked` arrays, which were not checked.
 struct verification {
   std::uint64_t generation = 0;
   std::uint64_t pages = 0;   ///< pages of metadata; a long value counts as one
-  std::uint64_t arrays = 0;  ///< also those that the file has for attributes of levels of names
+  std::uint64_t arrays = 0;  ///< also the empty arrays that hold attributes of levels
   std::uint64_t chunks = 0;
   std::uint64_t data_bytes = 0;  ///< stored bytes of chunks and dense arrays
   std::uint64_t file_bytes = 0;  ///< live + freed + free bytes, exactly

@@ -7,7 +7,7 @@
 // for bool, the product is "and" and the sum "or", as in NumPy. Elements outside of `a` add nothing
 // to a sum. Each sum takes its products in the row-major order of the elements of `kernel` (for
 // `convolve`: of its elements in reverse), so that it has the same bits for any number of threads,
-// any budget and any CPU.
+// any budget and any CPU. All this is different for `window_method::fft`, as described there.
 //
 // If `a` is a tensor, it is read in place; any other operand, also a tile source, is first computed
 // as a whole into memory of the executor's pool, and held until everything that reads it is
@@ -36,12 +36,35 @@ enum class window_mode : std::uint8_t {
   full,   ///< those where it meets `a`
 };
 
+/// How sums are computed.
+enum class window_method : std::uint8_t {
+  direct,  ///< product by product, in the order of the kernel
+
+  /// By Fourier transforms of blocks of `a` that overlap (overlap-save), in double precision for
+  /// every dtype, rounded once. Integers and bool are computed directly.
+  ///
+  /// The bits are the same for any layouts, number of threads and budget, on one CPU; they are not
+  /// those of `direct`. The error is bounded by the norms of the kernel and of the block
+  /// (docs/numerics.md): a sum that is far smaller than these has no correct digit. An element that
+  /// is NaN or infinite makes all sums of its blocks NaN.
+  ///
+  /// Such sums are a pass of their own, which reads `a` part by part, so it may be larger than
+  /// memory. If they are the whole value of an output of the same dtype that shares no bytes with
+  /// the operands, the pass writes it; otherwise they are held, as results of scans are
+  /// (scans.hpp). The time for an element grows with the logarithm of the kernel. Each thread holds
+  /// blocks of complex128: of 2^18 elements, or of up to four times the kernel's extent along every
+  /// axis if these are more.
+  fft,
+};
+
 /// At each position p, the sum over t of a[p + t] times the conjugate of kernel[t], as NumPy's
 /// correlate. In mode `full`, positions begin at 1 - k along an axis of extent k of the kernel; in
 /// mode `same`, at -(k / 2).
-expr correlate(const expr& a, const expr& kernel, window_mode mode = window_mode::valid);
+expr correlate(const expr& a, const expr& kernel, window_mode mode = window_mode::valid,
+               window_method method = window_method::direct);
 
 /// The same with the kernel reversed along all axes and not conjugated, as NumPy's convolve.
-expr convolve(const expr& a, const expr& kernel, window_mode mode = window_mode::full);
+expr convolve(const expr& a, const expr& kernel, window_mode mode = window_mode::full,
+              window_method method = window_method::direct);
 
 }  // namespace shale

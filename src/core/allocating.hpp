@@ -9,7 +9,8 @@
 
 namespace shale::detail {
 
-/// A bad_alloc that a function of the caller threw. Its class tells it from one of the library's.
+/// A bad_alloc that a function of the caller threw. Its class distinguishes it from the library's
+/// own.
 template <class Thrown>
 class callers_exception final : public Thrown {};
 
@@ -36,7 +37,7 @@ decltype(auto) allocating(Body&& body) {
   try {
     return body();
   } catch (const std::bad_alloc& thrown) {
-    // A class of its own is that of a function of the caller.
+    // A derived class means that a function of the caller threw it.
     const std::type_info& type = typeid(thrown);
     if (type != typeid(std::bad_alloc) && type != typeid(std::bad_array_new_length)) throw;
     throw_out_of_memory();

@@ -133,15 +133,15 @@ error& error::replace_in_text(std::string_view from, std::string_view to) {
 
 namespace {
 
-// Copying it allocates nothing. It is never destroyed, because destructors of static objects may
-// throw it while the process ends.
+// Copying this error allocates nothing. It is never destroyed, because destructors of static
+// objects may throw it while the process ends.
 const error& out_of_memory() {
   static const error& made = *new error(errc::out_of_memory, "the system has no more memory",
                                         {"free some, or run fewer calls at the same time"});
   return made;
 }
 
-// Made at program start, while there is memory.
+// This makes the error at program start, while there is memory.
 [[maybe_unused]] const error& made_at_load = out_of_memory();
 
 }  // namespace

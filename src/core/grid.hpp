@@ -9,8 +9,9 @@
 
 namespace shale::detail {
 
-/// Calls `visit(axis, position)` for the first `axes` axes of a grid of `extents`, the last of them
-/// first, with the coordinates of position `number`; 0 <= number < the product of their extents.
+/// Calls `visit(axis, coordinate)` for each of the first `axes` axes of a grid of `extents`, from
+/// the last to the first. The coordinates are those of position `number`; 0 <= number < the product
+/// of the extents of these axes.
 template <class Visit>
 void for_each_coordinate(index_t number, const dims& extents, index_t axes, Visit visit) {
   for (index_t axis = axes - 1; axis >= 0; --axis) {
@@ -55,7 +56,7 @@ inline dims grid_of(const dims& shape, const dims& tile_shape) {
 /// A box of tile indices.
 struct tile_range {
   dims first;
-  dims count;  ///< 0 along the axes of which the region covers nothing
+  dims count;  ///< 0 along axes on which the region is empty
 
   index_t size() const noexcept { return element_count(count); }
 
@@ -92,7 +93,7 @@ void for_each_tile_under(const region& covered, const dims& tile_shape, Visit vi
   } while (advance(at, range.count));
 }
 
-/// The common part of two boxes that touch.
+/// The common part of two boxes that overlap or touch.
 inline region intersection(const region& a, const region& b) {
   region common{a.start, a.shape};
   for (index_t axis = 0; axis < a.shape.size(); ++axis) {
@@ -101,6 +102,18 @@ inline region intersection(const region& a, const region& b) {
         std::min(a.start[axis] + a.shape[axis], b.start[axis] + b.shape[axis]) - common.start[axis];
   }
   return common;
+}
+
+/// A grid cuts `whole` into boxes, which follow each other in row-major order. Returns the elements
+/// of those before `box`, which is one of them.
+inline index_t elements_before(const region& whole, const region& box) {
+  index_t before = 0;
+  index_t across = 1;  // elements of the box along the axes so far
+  for (index_t axis = 0; axis < whole.shape.size(); ++axis) {
+    before = before * whole.shape[axis] + across * (box.start[axis] - whole.start[axis]);
+    across *= box.shape[axis];
+  }
+  return before;
 }
 
 }  // namespace shale::detail

@@ -17,7 +17,7 @@ std::string text(index_t value) { return std::to_string(value); }
   throw error(errc::invalid_argument, message, details);
 }
 
-// Counts a negative position from the end; nothing unless -range <= at < range.
+// Counts a negative index from the end; nothing unless -range <= index < range.
 std::optional<index_t> wrapped(index_t index, index_t range) {
   if (index < -range || index >= range) return std::nullopt;
   return index < 0 ? index + range : index;
@@ -60,8 +60,9 @@ std::optional<layout::bounds> reach(const dims& shape, const dims& strides, inde
   return result;
 }
 
-// The stride of an axis with at most one position. It is never used, so an overflow must not cause
-// an error, neither here nor later when strides are scaled to bytes: it becomes 1 then.
+// The stride of an axis with at most one position. Such a stride is never used, so its overflow
+// must not cause an error, neither here nor later when strides are scaled to bytes. A stride that
+// would overflow becomes 1.
 index_t stride_or_one(std::optional<index_t> wanted) {
   constexpr index_t limit = index_t{1} << 56;
   return wanted && *wanted > -limit && *wanted < limit ? *wanted : 1;
@@ -339,7 +340,7 @@ layout layout::expand_dims(index_t axis) const {
   axis = normalize_axis(axis, rank() + 1);
   layout result = *this;
   result.shape_.insert(axis, 1);
-  // The stride that a row-major tensor would have there.
+  // The new axis gets the stride that a row-major tensor would have there.
   result.strides_.insert(
       axis, axis == rank()
                 ? 1
@@ -381,10 +382,10 @@ std::optional<layout> layout::view(const dims& wanted) const {
   if (empty()) return layout(shape, offset_);
 
   // Old axes are grouped, from right to left, into chunks that are contiguous in themselves:
-  // `chunk` elements with stride `base`. The new axes, from right to left, use up one chunk after
-  // the other; `spent` is the number of elements of the present chunk that they have used. A new
-  // axis must fit in one chunk, otherwise no strides can express the view. `old_axis` is the next
-  // old axis that is in no chunk yet. Cost: O(old rank + new rank).
+  // `chunk` elements with stride `base`. The new axes, from right to left, use one chunk after the
+  // other. `spent` is the number of elements of the present chunk that they have used. A new axis
+  // must fit in one chunk, otherwise no strides can express the view. `old_axis` is the next old
+  // axis that is in no chunk yet. Cost: O(old rank + new rank).
   index_t old_axis = rank() - 1;
   index_t chunk = 1, spent = 1, base = 1;
   const auto next_chunk = [&] {

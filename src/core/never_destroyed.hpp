@@ -1,5 +1,6 @@
-// An object that is made once and stays: static objects and atexit handlers of the host program run
-// after the destructors of static objects that were made later.
+// Holds an object that is never destroyed. The host program's static objects and atexit handlers
+// may use it until the process ends: they may run after the destructors of static objects that were
+// made later.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,7 @@
 
 namespace shale::detail {
 
-/// Holds a T in place, so that making it takes no memory of the heap.
+/// Holds a T in place, so that making it takes no heap memory.
 template <class T>
 class never_destroyed {
  public:

@@ -5,8 +5,9 @@
 //
 // The problem is NP-hard in general. It is easy for layouts that slicing makes, where each stride
 // is larger than the reach of all smaller ones. The search below goes from the largest weight to
-// the smallest. At each level it visits only choices whose rest the remaining weights can divide
-// and reach, so that simple layouts need one step per level. `work_cap` bounds the rest.
+// the smallest. At each level it visits only choices whose rest is divisible by the divisor of the
+// remaining weights and within their reach, so that simple layouts need one step per level.
+// `work_cap` bounds the rest.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -81,7 +82,8 @@ class equation {
   }
 
  private:
-  // The axes of two layouts of the largest rank, and the bytes of their items.
+  // One term for each axis of two layouts of the largest rank, and one for the bytes of an item of
+  // each.
   static constexpr std::size_t terms_max = 2 * rank_max + 2;
 
   // Sorts by weight, largest first, and merges equal weights. Then it removes the smallest weight

@@ -10,8 +10,8 @@ namespace shale::detail {
 /// change the terminal that shows it.
 std::string printable(std::string_view text);
 
-/// The printable text between single quotes. Of a text longer than `bytes_shown_max`, the first 64
-/// bytes and the length are shown.
+/// The printable text between single quotes. A text longer than `bytes_shown_max` is shown as its
+/// first 64 bytes and its length.
 std::string in_quotes(std::string_view text, std::size_t bytes_shown_max = 1024);
 
 }  // namespace shale::detail

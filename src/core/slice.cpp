@@ -6,12 +6,12 @@
 
 namespace shale {
 
-slice_range resolve(const slice& wanted, index_t length) {
-  if (wanted.step == 0)
+slice_range resolve(const slice& range, index_t length) {
+  if (range.step == 0)
     throw error(errc::invalid_argument, "a slice cannot have step 0",
                 {"wanted a positive step, or a negative one to walk backwards"});
   // The most negative step cannot be negated. The next one selects the same positions and can.
-  const index_t step = std::max(wanted.step, -std::numeric_limits<index_t>::max());
+  const index_t step = std::max(range.step, -std::numeric_limits<index_t>::max());
   const bool backwards = step < 0;
 
   // The positions at which a walk can begin or end. -1, before the first position, is possible only
@@ -23,8 +23,8 @@ slice_range resolve(const slice& wanted, index_t length) {
     const index_t from_front = *bound < 0 ? *bound + length : *bound;
     return std::clamp(from_front, lowest, highest);
   };
-  const index_t start = place(wanted.start, backwards ? highest : lowest);
-  const index_t stop = place(wanted.stop, backwards ? lowest : highest);
+  const index_t start = place(range.start, backwards ? highest : lowest);
+  const index_t stop = place(range.stop, backwards ? lowest : highest);
 
   const index_t distance = backwards ? start - stop : stop - start;
   if (distance <= 0) return {0, 0, 1};

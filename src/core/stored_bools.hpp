@@ -1,5 +1,5 @@
-// Bools as files hold them. For the engine, any byte but 0 is true; files hold only 0 and 1,
-// because readers of other programs, and ours, rely on it.
+// Checks and normalises the bytes of bools that are written to files. The engine takes any byte but
+// 0 as true. Files hold only 0 and 1, because the readers of other programs, and ours, rely on it.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ inline bool has_odd_bools(std::span<const std::byte> elements) noexcept {
   return any > 1;
 }
 
-/// Makes every byte but 0 a 1.
+/// Replaces every byte other than 0 by 1.
 inline void make_stored_bools(std::span<std::byte> elements) noexcept {
   for (std::byte& element : elements) element = std::byte{element != std::byte{0}};
 }

@@ -68,7 +68,7 @@ tensor read_npy(const std::string& path, const npy_read_options& options) {
 void write_npy(const std::string& path, const tensor& values, const npy_write_options& options) {
   detail::reporting([&] { return "write " + path; },
                     [&] {
-                      const interop::npy_stream stream(values);
+                      const interop::npy_stream stream(values, options.logical);
                       interop::output_file file(path, options.existing);
                       file.append(stream.header());
                       stream.for_each_piece(
@@ -90,7 +90,8 @@ npy_writer::npy_writer(const std::string& path, dtype type, const dims& shape,
   detail::reporting(
       [&] { return "create " + path; },
       [&] {
-        const std::string header = format_npy_header({.dtype = type, .shape = shape});
+        const std::string header =
+            format_npy_header({.dtype = type, .shape = shape, .logical = options.logical});
         const layout row_major(shape);
         const auto bytes = static_cast<std::size_t>(row_major.size());
         const auto total = checked_mul(bytes, shale::item_bytes(type));

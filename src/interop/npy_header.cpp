@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -53,19 +54,14 @@ void refuse_foreign_kind(char kind, std::string_view descr) {
           "raw bytes and structured elements", descr,
           "save each field by itself; bfloat16 and float8 of ml_dtypes look like this too: save "
           "a.astype(np.float32), or a.view(np.uint16)");
-    case 'S':
-    case 'U':
-    case 'a':
-      throw_unsupported_dtype("texts", descr, "save numbers: Shale keeps tensors of numbers");
-    case 'M':
-    case 'm':
-      throw_unsupported_dtype("dates and durations", descr, "save a.view(np.int64)");
   }
 }
 
 struct stored_dtype {
   dtype type;
   std::endian order;
+  std::optional<logical_dtype> logical = std::nullopt;
+  index_t characters = 0;  // of a text
 };
 
 struct dtype_code {
@@ -89,6 +85,35 @@ constexpr std::array dtype_codes{
               {fmt::format("descr {}, wanted one like '<f4'", detail::in_quotes(descr))});
 }
 
+// The longest text in bytes: NumPy counts them with 31 bits.
+constexpr index_t text_bytes_max = std::numeric_limits<std::int32_t>::max();
+
+// The rest of '<M8[ns]' behind its kind.
+stored_dtype parse_time(std::string_view rest, logical_kind kind, std::endian order,
+                        std::string_view descr) {
+  if (!rest.starts_with('8')) throw_bad_dtype(descr);
+  // The unit has the same form in the names of logical dtypes.
+  std::string named = name(logical_dtype{.kind = kind});
+  named += rest.substr(1);
+  const auto logical = parse_logical_dtype(named);
+  if (!logical) throw_bad_dtype(descr);
+  return {dtype::int64, order, logical};
+}
+
+// The rest of '|S10' or '<U5' behind its kind.
+stored_dtype parse_text(std::string_view rest, logical_kind kind, std::endian order,
+                        std::string_view descr) {
+  const dtype storage = storage_dtype({.kind = kind});
+  const auto width = static_cast<index_t>(item_bytes(storage));
+  index_t characters = 0;
+  const auto [end, failure] = std::from_chars(rest.data(), rest.data() + rest.size(), characters);
+  if (failure != std::errc() || end != rest.data() + rest.size() || characters < 0 ||
+      characters > text_bytes_max / width)
+    throw_bad_dtype(descr);
+  return {storage, width == 1 ? std::endian::little : order, logical_dtype{.kind = kind},
+          characters};
+}
+
 stored_dtype parse_descr(std::string_view descr) {
   std::string_view rest = descr;
   auto order = std::endian::little;
@@ -101,6 +126,11 @@ stored_dtype parse_descr(std::string_view descr) {
   const char kind = rest.front();
   rest.remove_prefix(1);
   refuse_foreign_kind(kind, descr);
+  if (kind == 'M') return parse_time(rest, logical_kind::datetime, order, descr);
+  if (kind == 'm') return parse_time(rest, logical_kind::timedelta, order, descr);
+  // 'a' is an old name of 'S'.
+  if (kind == 'S' || kind == 'a') return parse_text(rest, logical_kind::bytes, order, descr);
+  if (kind == 'U') return parse_text(rest, logical_kind::text, order, descr);
   int bytes = 0;
   const auto [end, failure] = std::from_chars(rest.data(), rest.data() + rest.size(), bytes);
   if (failure != std::errc() || end != rest.data() + rest.size()) throw_bad_dtype(descr);
@@ -145,6 +175,11 @@ class literal_reader {
     into.byte_order = descr->order;
     into.fortran_order = *fortran_order;
     into.shape = *shape;
+    into.logical = descr->logical;
+    if (descr->logical && has_character_axis(*descr->logical)) {
+      if (shape->size() == rank_max) throw_too_many_axes(rank_max - 1);
+      into.shape.push_back(descr->characters);
+    }
   }
 
  private:
@@ -152,6 +187,11 @@ class literal_reader {
     throw error(errc::corrupt, fmt::format("npy header: {}", problem),
                 {fmt::format("character {} of {}", at_, detail::in_quotes(trimmed(text_))),
                  "wanted {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }"});
+  }
+
+  [[noreturn]] void throw_too_many_axes(index_t most) const {
+    throw error(errc::unsupported, fmt::format("more than {} axes", most),
+                {detail::in_quotes(trimmed(text_))});
   }
 
   void skip_space() {
@@ -235,9 +275,7 @@ class literal_reader {
     dims shape;
     take('(');
     while (!next_is(')')) {
-      if (shape.size() == rank_max)
-        throw error(errc::unsupported, fmt::format("more than {} axes", rank_max),
-                    {detail::in_quotes(trimmed(text_))});
+      if (shape.size() == rank_max) throw_too_many_axes(rank_max);
       shape.push_back(integer());
       // (3) is a number in parentheses; a tuple of one number is (3,).
       if (shape.size() == 1 || !next_is(')')) take(',');
@@ -309,24 +347,45 @@ npy_header parse(std::span<const std::byte> bytes) {
   return header;
 }
 
+// "<M8[ns]", "|S10".
+std::string logical_descr(const npy_header& header) {
+  const logical_dtype& logical = *header.logical;
+  require_storage(logical, header.dtype, header.shape);
+  const char mark = header.byte_order == std::endian::big ? '>' : '<';
+  if (!has_character_axis(logical)) {
+    const bool is_date = logical.kind == logical_kind::datetime;
+    const std::string named = name(logical);
+    const std::size_t unit = std::min(named.find('['), named.size());
+    return fmt::format("{}{}8{}", mark, is_date ? 'M' : 'm', std::string_view(named).substr(unit));
+  }
+  const index_t characters = header.shape.back();
+  if (characters > text_bytes_max / static_cast<index_t>(item_bytes(header.dtype)))
+    throw error(errc::unsupported, "NumPy has no texts of that length",
+                {fmt::format("got {} characters", characters)});
+  return logical.kind == logical_kind::bytes ? fmt::format("|S{}", characters)
+                                             : fmt::format("{}U{}", mark, characters);
+}
+
 std::string header_text(const npy_header& header) {
   if (header.version < 1 || header.version > 3)
     throw error(errc::invalid_argument, "unknown version of the npy format",
                 {fmt::format("got {}, known are 1, 2 and 3", header.version)});
   interop::require_byte_order(header.byte_order);
   static_cast<void>(header.data_bytes());  // refuses shapes that no tensor can have
+  const std::string descr =
+      header.logical ? logical_descr(header) : interop::npy_descr(header.dtype, header.byte_order);
+  const dims axes = header.logical ? logical_shape(*header.logical, header.shape) : header.shape;
   std::string shape = "(";
-  for (index_t axis = 0; axis < header.shape.size(); ++axis)
-    shape += fmt::format("{}{}", axis == 0 ? "" : ", ", header.shape[axis]);
-  shape += header.shape.size() == 1 ? ",)" : ")";
-  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}",
-                                 interop::npy_descr(header.dtype, header.byte_order),
+  for (index_t axis = 0; axis < axes.size(); ++axis)
+    shape += fmt::format("{}{}", axis == 0 ? "" : ", ", axes[axis]);
+  shape += axes.size() == 1 ? ",)" : ")";
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': {}, 'shape': {}, }}", descr,
                                  header.fortran_order ? "True" : "False", shape);
-  if (!header.shape.empty()) {
+  if (!axes.empty()) {
     // As NumPy does, leave room for more digits, so that the array can grow along its slowest axis
     // without moving its elements.
     constexpr std::size_t digits_at_most = 21;
-    const index_t grows = header.fortran_order ? header.shape.back() : header.shape.front();
+    const index_t grows = header.fortran_order ? axes.back() : axes.front();
     text.append(digits_at_most - fmt::formatted_size("{}", grows), ' ');
   }
 
@@ -365,9 +424,11 @@ std::uint64_t npy_header::data_bytes() const {
 layout npy_header::layout() const {
   if (!fortran_order) return shale::layout(shape);
   dims reversed = shape;
-  std::reverse(reversed.begin(), reversed.end());
+  // The characters of a text lie one after the other.
+  const auto swapped = logical && has_character_axis(*logical) && !shape.empty() ? 1 : 0;
+  std::reverse(reversed.begin(), reversed.end() - swapped);
   dims strides = row_major_strides(reversed);
-  std::reverse(strides.begin(), strides.end());
+  std::reverse(strides.begin(), strides.end() - swapped);
   return shale::layout(shape, strides, 0);
 }
 

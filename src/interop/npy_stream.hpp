@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -14,10 +15,13 @@ namespace shale::interop {
 
 class npy_stream {
  public:
-  /// Throws   unsupported for dtypes that NumPy has no code for
-  explicit npy_stream(const tensor& values) : in_order_(values) {
-    npy_header header{.dtype = values.dtype(), .shape = values.shape()};
-    if (!values.is_contiguous()) {
+  /// `logical` is what the integers stand for.
+  /// Throws   unsupported for dtypes that NumPy has no code for; as format_npy_header
+  npy_stream(const tensor& values, const std::optional<logical_dtype>& logical)
+      : in_order_(values) {
+    npy_header header{.dtype = values.dtype(), .shape = values.shape(), .logical = logical};
+    const bool is_text = logical && has_character_axis(*logical);
+    if (!is_text && !values.is_contiguous()) {
       dims reversed;
       for (index_t axis = values.rank() - 1; axis >= 0; --axis) reversed.push_back(axis);
       const tensor columns = values.permute_dims(reversed);

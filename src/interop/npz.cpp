@@ -251,14 +251,15 @@ npz_writer::~npz_writer() = default;
 npz_writer::npz_writer(npz_writer&&) noexcept = default;
 npz_writer& npz_writer::operator=(npz_writer&&) noexcept = default;
 
-void npz_writer::add(std::string_view name, const tensor& values) {
+void npz_writer::add(std::string_view name, const tensor& values,
+                     const std::optional<logical_dtype>& logical) {
   implementation& self = detail::held(implementation_, "npz_writer");
   detail::reporting(
       [&] { return fmt::format("write {} of {}", detail::in_quotes(name), self.target); },
       [&] {
         self.require_open();
         require_name(name, self.names);
-        const interop::npy_stream stream(values);
+        const interop::npy_stream stream(values, logical);
         const auto added = self.names.emplace(name).first;
         self.state = implementation::progress::failed;  // until the member is whole
         self.archive.begin(*added + std::string(suffix),

@@ -48,24 +48,25 @@ void copy_plane(std::byte* to, const std::byte* from, const pair_axis& rows,
 }
 
 template <class Item>
-void copy_items(strided_pair over) {
-  const index_t last = over.rank() - 1;
+void copy_items(strided_pair pairs) {
+  const index_t last = pairs.rank() - 1;
   // The destination's fastest axis is the last one. If the source has the same fastest axis, rows
   // are copied one by one. Otherwise the two fastest axes form planes, which are copied in blocks.
   index_t fastest = last;  // the source's axis with the smallest stride
-  for (index_t axis = 0; axis < over.rank(); ++axis)
-    if (std::abs(over[axis].second_stride) < std::abs(over[fastest].second_stride)) fastest = axis;
+  for (index_t axis = 0; axis < pairs.rank(); ++axis)
+    if (std::abs(pairs[axis].second_stride) < std::abs(pairs[fastest].second_stride))
+      fastest = axis;
   if (fastest == last) {
-    const pair_axis inner = over.inner();
-    over.for_each_outer(std::max<index_t>(last, 0), [&](std::byte* to, const std::byte* from) {
+    const pair_axis inner = pairs.inner();
+    pairs.for_each_outer(std::max<index_t>(last, 0), [&](std::byte* to, const std::byte* from) {
       copy_row<Item>(to, inner.first_stride, from, inner.second_stride, inner.extent);
       return true;
     });
     return;
   }
-  std::rotate(&over[fastest], &over[fastest] + 1, &over[last]);  // moves it before the last axis
-  const pair_axis rows = over[last - 1], columns = over[last];
-  over.for_each_outer(last - 1, [&](std::byte* to, const std::byte* from) {
+  std::rotate(&pairs[fastest], &pairs[fastest] + 1, &pairs[last]);  // moves it before the last axis
+  const pair_axis rows = pairs[last - 1], columns = pairs[last];
+  pairs.for_each_outer(last - 1, [&](std::byte* to, const std::byte* from) {
     copy_plane<Item>(to, from, rows, columns);
     return true;
   });
@@ -74,18 +75,18 @@ void copy_items(strided_pair over) {
 }  // namespace
 
 void copy_serially(tensor& to, const tensor& from) {
-  const strided_pair over(to, from);
+  const strided_pair pairs(to, from);
   switch (to.item_bytes()) {
     case 1:
-      return copy_items<std::uint8_t>(over);
+      return copy_items<std::uint8_t>(pairs);
     case 2:
-      return copy_items<std::uint16_t>(over);
+      return copy_items<std::uint16_t>(pairs);
     case 4:
-      return copy_items<std::uint32_t>(over);
+      return copy_items<std::uint32_t>(pairs);
     case 8:
-      return copy_items<std::uint64_t>(over);
+      return copy_items<std::uint64_t>(pairs);
     default:
-      return copy_items<item_16>(over);
+      return copy_items<item_16>(pairs);
   }
 }
 

@@ -22,8 +22,8 @@ inline tensor narrowed(const tensor& values, region box, const dims& origin) {
   return narrowed(values, box);
 }
 
-/// Every element once: broadcast axes (stride 0) get length 1. `broadcast_to` the old shape
-/// restores them.
+/// A view that has every element once: broadcast axes (stride 0) get length 1. `broadcast_to` the
+/// old shape restores them.
 inline tensor without_repeats(const tensor& values) {
   tensor once = values;
   for (index_t axis = 0; axis < values.rank(); ++axis)

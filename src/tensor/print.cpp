@@ -13,6 +13,7 @@
 #include "core/load_element.hpp"
 #include "core/printable.hpp"
 #include "shale/error.hpp"
+#include "shale/logical_dtype.hpp"
 #include "shale/print.hpp"
 #include "shale/scalar.hpp"
 #include "shale/tensor.hpp"
@@ -56,12 +57,12 @@ struct shown_axis {
   }
 };
 
-std::vector<shown_axis> choose(const tensor& source, const print_options& options) {
+std::vector<shown_axis> choose(const layout& elements, const print_options& options) {
   std::vector<shown_axis> axes;
-  const bool summarize = source.size() > options.threshold;
+  const bool summarize = elements.size() > options.threshold;
   const index_t edge = options.edge_items;
   double shown = 1;
-  for (const index_t extent : source.shape()) {
+  for (const index_t extent : elements.shape()) {
     // This form overflows neither for a huge edge nor for a huge extent.
     const bool cut = summarize && extent / 2 + extent % 2 > edge;
     axes.push_back(cut ? shown_axis{extent, edge, edge} : shown_axis{extent, extent, 0});
@@ -152,11 +153,11 @@ shortest_decimal parse_shortest(const std::string& text) {
 // The properties of the shown floats that determine their format.
 struct float_range {
   std::vector<double> distinct;  // finite, ascending
-  bool whole = true;
-  int high = 0;    // the largest decade, ignoring zeros
-  int low = 0;     // the smallest decade
-  int digits = 1;  // the largest number of significant digits
-  int behind = 0;  // the largest number of digits after the decimal point
+  bool integral = true;
+  int high = 0;             // the largest decade, ignoring zeros
+  int low = 0;              // the smallest decade
+  int digits = 1;           // the largest number of significant digits
+  int fraction_digits = 0;  // the largest number of digits after the decimal point
 };
 
 float_range range_of(const std::vector<double>& values, shortest_text shortest,
@@ -173,13 +174,13 @@ float_range range_of(const std::vector<double>& values, shortest_text shortest,
   bool first = true;
   for (const double value : range.distinct) {
     count();
-    range.whole = range.whole && std::trunc(value) == value;
+    range.integral = range.integral && std::trunc(value) == value;
     if (value == 0) continue;
     const shortest_decimal decimal = parse_shortest(shortest(value));
     range.high = first ? decimal.decade : std::max(range.high, decimal.decade);
     range.low = first ? decimal.decade : std::min(range.low, decimal.decade);
     range.digits = std::max(range.digits, decimal.digits);
-    range.behind = std::max(range.behind, decimal.digits - 1 - decimal.decade);
+    range.fraction_digits = std::max(range.fraction_digits, decimal.digits - 1 - decimal.decade);
     first = false;
   }
   return range;
@@ -205,16 +206,16 @@ float_format choose_format(const std::vector<double>& values, shortest_text shor
   constexpr int highest_without_exponent = 15, lowest_without_exponent = -4;
   const float_range range = range_of(values, shortest, count);
   float_format format;
-  if (range.whole && range.high < widest_whole) return format;
-  if (range.whole || range.high - range.low > widest_span) {
+  if (range.integral && range.high < widest_whole) return format;
+  if (range.integral || range.high - range.low > widest_span) {
     format.exponent = true;
   } else if (range.high > highest_plain || range.high < lowest_plain) {
-    if (range.high + range.behind <= precision) format.scale = range.high;
+    if (range.high + range.fraction_digits <= precision) format.scale = range.high;
     else
       format.exponent =
           range.high > highest_without_exponent || range.high < lowest_without_exponent;
   }
-  const int needed = format.exponent ? range.digits - 1 : range.behind + format.scale;
+  const int needed = format.exponent ? range.digits - 1 : range.fraction_digits + format.scale;
   format.digits = std::min(precision, needed);
   while (format.digits < needed && !tells_apart(format, range.distinct, count)) ++format.digits;
   return format;
@@ -222,13 +223,20 @@ float_format choose_format(const std::vector<double>& values, shortest_text shor
 
 // ---- elements as texts --------------------------------------------------------------------------
 
+// The code points of UTF-8, which are about the columns that it takes.
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
+    return (static_cast<unsigned char>(byte) & 0xc0u) != 0x80u;
+  }));
+}
+
 std::string padded(const std::string& text, std::size_t width) {
-  return std::string(width - std::min(width, text.size()), ' ') + text;
+  return std::string(width - std::min(width, width_of(text)), ' ') + text;
 }
 
 void pad(std::vector<std::string>& texts, element_counter& count) {
   std::size_t width = 0;
-  for (const auto& text : texts) width = std::max(width, text.size());
+  for (const auto& text : texts) width = std::max(width, width_of(text));
   for (auto& text : texts) {
     count();
     text = padded(text, width);
@@ -284,6 +292,51 @@ texts format_complex(const std::vector<complex>& values, shortest_text shortest,
     count();
     result.elements.push_back(reals[i] + imaginaries[i] + "j");
   }
+  return result;
+}
+
+// The elements that the logical dtype has: without the axis of the characters of texts.
+layout logical_layout(const tensor& source, const std::optional<logical_dtype>& logical) {
+  if (!logical || !has_character_axis(*logical)) return source.layout();
+  dims strides = source.strides();
+  strides.pop_back();
+  return layout(logical_shape(*logical, source.shape()), strides, source.offset());
+}
+
+std::string text_at(const tensor& source, index_t position) {
+  const index_t characters = source.shape().back();
+  const index_t stride = source.strides().back();
+  const auto gathered = [&]<class Character>(std::type_identity<Character>) {
+    std::vector<Character> values;
+    for (index_t number = 0; number < characters; ++number)
+      values.push_back(detail::load_element<Character>(
+          source.storage().data() +
+          (position + number * stride) * static_cast<index_t>(sizeof(Character))));
+    return decoded_text(values);
+  };
+  const std::string text = source.dtype() == dtype::uint8
+                               ? gathered(std::type_identity<std::uint8_t>{})
+                               : gathered(std::type_identity<std::uint32_t>{});
+  return "'" + detail::printable(text) + "'";
+}
+
+texts format_logical(const tensor& source, const logical_dtype& logical, const layout& elements,
+                     const std::vector<shown_axis>& axes, element_counter& count) {
+  texts result;
+  const bool is_text = has_character_axis(logical);
+  const auto* const base = source.storage().data();
+  for_each_shown(axes, elements, [&](index_t position) {
+    count();
+    if (is_text) {
+      result.elements.push_back(text_at(source, position));
+      return;
+    }
+    constexpr auto width = static_cast<index_t>(sizeof(std::int64_t));
+    result.elements.push_back(
+        time_text(logical, detail::load_element<std::int64_t>(base + position * width)));
+  });
+  source.storage().check();
+  pad(result.elements, count);
   return result;
 }
 
@@ -385,12 +438,18 @@ std::string to_string(const tensor& source, const print_options& options) {
       throw error(errc::invalid_argument, "print options are out of range",
                   {fmt::format("got edge_items {} and precision {}, wanted at least 1 and 0 to 17",
                                options.edge_items, options.precision)});
-    const auto axes = choose(source, options);
+    const auto& logical = options.logical;
+    if (logical) require_storage(*logical, source.dtype(), source.shape());
+    const layout elements = logical_layout(source, logical);
+    const auto axes = choose(elements, options);
     element_counter count(options.checkpoint);
-    const texts shown = format_elements(source, axes, options.precision, count);
+    const texts shown = logical ? format_logical(source, *logical, elements, axes, count)
+                                : format_elements(source, axes, options.precision, count);
+    const std::string dtype_name =
+        logical ? name(*logical, source.shape()) : std::string(name(source.dtype()));
     const std::string scale = shown.scale == 0 ? "" : fmt::format("1e{:+03} *\n", shown.scale);
     return scale + bracket_writer(axes, shown.elements, options.line_width, count).write() + "\n" +
-           std::string(name(source.dtype())) + " " + to_string(source.shape());
+           dtype_name + " " + to_string(elements.shape());
   });
 }
 

@@ -11,9 +11,10 @@ strided_pair::strided_pair(const tensor& first, const tensor& second)
       second_(second.data()) {
   assert(first.shape() == second.shape() && first.item_bytes() == second.item_bytes());
   if (empty_) return;
-  // Each step keeps the set of pairs and only changes their order: reverse axes that run backwards
-  // in the first tensor, sort by the first tensor's strides, and merge an axis with the next one if
-  // stepping over its neighbour's whole extent is one step of it, in both tensors.
+  // Each step keeps the set of pairs and only changes their order. The steps reverse the axes that
+  // run backwards in the first tensor and sort the axes by the first tensor's strides. Then they
+  // merge two neighbouring axes if, in both tensors, one step along the outer axis equals the whole
+  // extent of the inner one.
   const auto item = static_cast<index_t>(first.item_bytes());
   for (index_t axis = 0; axis < first.rank(); ++axis) {
     pair_axis current{first.shape()[axis], first.strides()[axis] * item,

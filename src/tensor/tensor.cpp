@@ -1,4 +1,5 @@
-// Making tensors, asking them, their elements, and copies. Views are made in tensor_views.cpp.
+// The members of `tensor` that make tensors, read properties and elements, and copy. The members
+// that make views are in tensor_views.cpp.
 #include "shale/tensor.hpp"
 
 #include <fmt/format.h>
@@ -47,8 +48,8 @@ bool byte_positions_fit(const layout& geometry, std::size_t item_bytes) {
   return within(geometry.offset());
 }
 
-// Replaces strides that are never used, of axes with at most one position, by 1 if they would
-// overflow when they are scaled to bytes.
+// Replaces unused strides, those of axes with at most one position, by 1 if scaling them to bytes
+// would overflow.
 layout without_idle_strides(const layout& geometry, std::size_t item_bytes) {
   const index_t most = most_position(item_bytes);
   dims strides = geometry.strides();
@@ -99,14 +100,14 @@ std::size_t bytes_for(const dims& shape, dtype type) {
 // Makes a storage of `bytes` that begins with the bytes of the old one. Throws if another handle
 // refers to the old storage, or if the storage cannot grow.
 storage larger(const storage& old, std::size_t bytes, const layout& wanted, dtype type) {
-  const bool held = old.kind() == storage_kind::heap && old.use_count() > 1;
-  if (held || old.kind() != storage_kind::heap || !old.writable())
+  const bool shared = old.kind() == storage_kind::heap && old.use_count() > 1;
+  if (shared || old.kind() != storage_kind::heap || !old.writable())
     throw error(
         errc::invalid_argument, "a storage cannot grow that far",
         {fmt::format("shape {} of {} at offset {} needs {} bytes, and the storage can grow to {}",
                      to_string(wanted.shape()), name(type), wanted.offset(), bytes,
                      old.capacity_bytes()),
-         std::string(held ? "other handles refer to it: " : "") +
+         std::string(shared ? "other handles refer to it: " : "") +
              "make the storage with a reserve, or copy into a new tensor"});
   storage made = storage::allocate(bytes);
   if (!old.empty()) std::memcpy(made.data(), old.data(), old.size_bytes());
@@ -186,7 +187,7 @@ void tensor::require_count(const dims& shape, std::size_t count) {
                              to_string(shape))});
 }
 
-// ---- asking -------------------------------------------------------------------------------------
+// ---- properties ---------------------------------------------------------------------------------
 
 index_t tensor::shape(index_t axis) const { return shape()[normalize_axis(axis, rank())]; }
 
@@ -279,7 +280,7 @@ tensor tensor::contiguous(memory_pool* pool) const { return is_contiguous() ? *t
 
 tensor tensor::reshape(const dims& shape, memory_pool* pool) const {
   const auto viewed = layout_.view(shape);
-  return viewed ? with(*viewed) : clone(pool).view(shape);
+  return viewed ? with_layout(*viewed) : clone(pool).view(shape);
 }
 
 // ---- geometry and comparison --------------------------------------------------------------------
@@ -307,12 +308,12 @@ void tensor::resize(const shale::layout& wanted) {
 
 bool equal_bits(const tensor& a, const tensor& b) {
   if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
-  const detail::strided_pair over(a, b);
-  const auto inner = over.inner();
+  const detail::strided_pair pairs(a, b);
+  const auto inner = pairs.inner();
   const std::size_t item = a.item_bytes();
   const auto dense = static_cast<index_t>(item);
-  const bool equal = over.for_each_outer(
-      std::max<index_t>(over.rank() - 1, 0), [&](const std::byte* x, const std::byte* y) {
+  const bool equal = pairs.for_each_outer(
+      std::max<index_t>(pairs.rank() - 1, 0), [&](const std::byte* x, const std::byte* y) {
         if (inner.first_stride == dense && inner.second_stride == dense)
           return std::memcmp(x, y, static_cast<std::size_t>(inner.extent) * item) == 0;
         for (index_t i = 0; i < inner.extent; ++i)

@@ -37,22 +37,22 @@ std::vector<tensor> room_for(index_t count) {
 
 }  // namespace
 
-tensor tensor::with(const shale::layout& geometry) const {
+tensor tensor::with_layout(const shale::layout& geometry) const {
   tensor result = *this;
   result.layout_ = geometry;
   return result;
 }
 
 tensor tensor::narrow(index_t axis, index_t start, index_t length) const {
-  return with(layout_.narrow(axis, start, length));
+  return with_layout(layout_.narrow(axis, start, length));
 }
 
 tensor tensor::select(index_t axis, index_t index) const {
-  return with(layout_.select(axis, index));
+  return with_layout(layout_.select(axis, index));
 }
 
 tensor tensor::sliced(index_t axis, const shale::slice& range) const {
-  return with(layout_.sliced(axis, range));
+  return with_layout(layout_.sliced(axis, range));
 }
 
 tensor tensor::index(std::span<const index_entry> entries) const {
@@ -91,38 +91,44 @@ tensor tensor::index(std::span<const index_entry> entries) const {
     }
   }
   for (const index_t added : new_axes) result = result.expand_dims(added);
-  return with(result);
+  return with_layout(result);
 }
 
 tensor tensor::swapaxes(index_t axis_a, index_t axis_b) const {
-  return with(layout_.swapaxes(axis_a, axis_b));
+  return with_layout(layout_.swapaxes(axis_a, axis_b));
 }
 
-tensor tensor::permute_dims(const dims& axes) const { return with(layout_.permute_dims(axes)); }
+tensor tensor::permute_dims(const dims& axes) const {
+  return with_layout(layout_.permute_dims(axes));
+}
 
-tensor tensor::moveaxis(index_t from, index_t to) const { return with(layout_.moveaxis(from, to)); }
+tensor tensor::moveaxis(index_t from, index_t to) const {
+  return with_layout(layout_.moveaxis(from, to));
+}
 
-tensor tensor::squeeze() const { return with(layout_.squeeze()); }
+tensor tensor::squeeze() const { return with_layout(layout_.squeeze()); }
 
-tensor tensor::squeeze(index_t axis) const { return with(layout_.squeeze(axis)); }
+tensor tensor::squeeze(index_t axis) const { return with_layout(layout_.squeeze(axis)); }
 
-tensor tensor::squeeze(const dims& axes) const { return with(layout_.squeeze(axes)); }
+tensor tensor::squeeze(const dims& axes) const { return with_layout(layout_.squeeze(axes)); }
 
-tensor tensor::expand_dims(index_t axis) const { return with(layout_.expand_dims(axis)); }
+tensor tensor::expand_dims(index_t axis) const { return with_layout(layout_.expand_dims(axis)); }
 
-tensor tensor::broadcast_to(const dims& shape) const { return with(layout_.broadcast_to(shape)); }
+tensor tensor::broadcast_to(const dims& shape) const {
+  return with_layout(layout_.broadcast_to(shape));
+}
 
 tensor tensor::unfold(index_t axis, index_t size, index_t step) const {
-  return with(layout_.unfold(axis, size, step));
+  return with_layout(layout_.unfold(axis, size, step));
 }
 
 tensor tensor::diagonal(index_t offset, index_t axis_a, index_t axis_b) const {
-  return with(layout_.diagonal(offset, axis_a, axis_b));
+  return with_layout(layout_.diagonal(offset, axis_a, axis_b));
 }
 
-tensor tensor::flip(const dims& axes) const { return with(layout_.flip(axes)); }
+tensor tensor::flip(const dims& axes) const { return with_layout(layout_.flip(axes)); }
 
-tensor tensor::flip() const { return with(layout_.flip()); }
+tensor tensor::flip() const { return with_layout(layout_.flip()); }
 
 tensor tensor::view(const dims& shape) const {
   const auto viewed = layout_.view(shape);
@@ -131,7 +137,7 @@ tensor tensor::view(const dims& shape) const {
                 {fmt::format("got shape {} over shape {} with strides {}", to_string(shape),
                              to_string(this->shape()), to_string(strides())),
                  "use `reshape`, which copies if necessary"});
-  return with(*viewed);
+  return with_layout(*viewed);
 }
 
 tensor tensor::as_strided(const dims& shape, const dims& strides, index_t offset) const {
@@ -145,11 +151,11 @@ tensor tensor::view_as(shale::dtype type) const {
   const auto old_width = static_cast<index_t>(item_bytes());
   const auto new_width = static_cast<index_t>(shale::item_bytes(type));
   if (old_width == new_width) return tensor(storage_, type, layout_);
-  const auto refuse = [&](std::string_view why) {
+  const auto refuse = [&](std::string_view reason) {
     throw error(
         errc::invalid_argument, fmt::format("{} cannot be viewed as {}", name(dtype_), name(type)),
-        {std::string(why), fmt::format("shape {}, strides {}, offset {}", to_string(shape()),
-                                       to_string(strides()), offset())});
+        {std::string(reason), fmt::format("shape {}, strides {}, offset {}", to_string(shape()),
+                                          to_string(strides()), offset())});
   };
   if (rank() == 0) refuse("rank 0 has no last axis to scale");
   const index_t last = rank() - 1;

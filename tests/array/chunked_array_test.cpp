@@ -7,6 +7,7 @@
 #include "array/test_support.hpp"
 #include "shale/container.hpp"
 #include "shale/executor.hpp"
+#include "shale/map_tiles.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/tile_source.hpp"
 
@@ -231,6 +232,48 @@ TEST_F(ChunkedArray, ExpressionsReadAndWriteChunkByChunk) {
   for (index_t i = 0; i < 299; ++i)
     for (index_t j = 0; j < 199; ++j)
       ASSERT_EQ(got_shifted(i, j), elements(i + 1, j + 1) - elements(i, j));
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+// From chunks to other chunks, and in place of the array that is read, whose old generation stays.
+TEST_F(ChunkedArray, GoesThroughAFunctionOverTilesWithHalos) {
+  const dims shape{67, 41};
+  write_new("a", spec(dtype::int32, shape, {16, 9}), counting(shape, dtype::int32));
+  const auto old = counting(shape, dtype::int32).as<const std::int32_t, 2>();
+  const auto source = at("a").tiles();
+  transaction change = file_.begin();
+  const writable_array made = change.create("b", spec(dtype::int64, shape, {20, 20}));
+  const auto ends = [](tile_view<const std::int32_t> from, index_t i, index_t j) {
+    return std::int64_t{from(i - 3, j)} - from(i + 2, j + 11);
+  };
+  const tile_operand around =
+      with_halo(source, {.widths = {{3, 2}, {0, 11}}, .mode = halo_mode::symmetric});
+  map_tiles(
+      [&](tile_view<std::int64_t> to, tile_view<const std::int32_t> from) {
+        for (index_t i = 0; i < to.shape[0]; ++i)
+          for (index_t j = 0; j < to.shape[1]; ++j) to(i, j) = ends(from, i, j);
+      },
+      made.tiles(), around);
+  map_tiles(
+      [&](tile_view<std::int32_t> to, tile_view<const std::int32_t> from) {
+        for (index_t i = 0; i < to.shape[0]; ++i)
+          for (index_t j = 0; j < to.shape[1]; ++j)
+            to(i, j) = static_cast<std::int32_t>(ends(from, i, j));
+      },
+      change.update("a").tiles(), around);
+  change.commit();
+  const auto b = at("b").read().as<const std::int64_t, 2>();
+  const auto a = at("a").read().as<const std::int32_t, 2>();
+  const auto beyond = [](index_t place, index_t extent) {
+    return place < 0 ? -1 - place : place < extent ? place : 2 * extent - 1 - place;
+  };
+  for (index_t i = 0; i < 67; ++i)
+    for (index_t j = 0; j < 41; ++j) {
+      const std::int64_t expected =
+          std::int64_t{old(beyond(i - 3, 67), j)} - old(beyond(i + 2, 67), beyond(j + 11, 41));
+      ASSERT_EQ(b(i, j), expected);
+      ASSERT_EQ(a(i, j), static_cast<std::int32_t>(expected));
+    }
   EXPECT_EQ(findings_of(file_), "");
 }
 

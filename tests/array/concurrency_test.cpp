@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <latch>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -245,6 +247,60 @@ TEST_F(Concurrency, ACommitHasArraysWithTheirValuesOrAsTheyWere) {
       EXPECT_TRUE(equal_bits(found->read(), fails ? old : zeros));
     }
   }
+  EXPECT_EQ(findings_of(file_), "");
+}
+
+// Waits in its first report until the test lets it go on.
+class waiting_sink final : public progress_sink {
+ public:
+  void advance(std::uint64_t, std::uint64_t) override {
+    std::call_once(once_, [&] {
+      asked_.count_down();
+      let_.wait();
+    });
+  }
+  void wait_until_asked() const { asked_.wait(); }
+  void let() { let_.count_down(); }
+
+ private:
+  std::once_flag once_;
+  std::latch asked_{1};
+  std::latch let_{1};
+};
+
+// change.2: the same for a copy, which has attributes too.
+TEST_F(Concurrency, ACommitHasCopiesWithTheirAttributes) {
+  const test::hang_alarm limit;
+  const tensor values = counting({64}, dtype::int32);
+  write_new(
+      "a",
+      {.dtype = dtype::int32, .shape = {64}, .kind = array_kind::chunked, .chunk_shape = dims{16}},
+      expr(values));
+  transaction noted = file_.begin();
+  noted.set_attribute("a", "unit", "m");
+  noted.commit();
+  const array from = at("a");
+  transaction change = file_.begin();
+  waiting_sink sink;
+  errc copied{}, committed{};
+  std::thread copier([&] {
+    executor on({.threads = 1, .progress = &sink});
+    const executor::scope within(on);
+    copied = test::code_of([&] { change.create_copy("b", from); });
+  });
+  sink.wait_until_asked();
+  std::thread ender([&] { committed = test::code_of([&] { change.commit(); }); });
+  // Once names are refused, the commit has begun, and it waits for the copy.
+  while (test::code_of([&] { change.names(); }) == errc{}) std::this_thread::yield();
+  sink.let();
+  copier.join();
+  ender.join();
+  EXPECT_EQ(copied, errc{});
+  EXPECT_EQ(committed, errc{});
+  const std::optional<array> copy = file_.latest().find("b");
+  ASSERT_TRUE(copy.has_value());
+  EXPECT_EQ(copy->attribute("unit"), "m");
+  EXPECT_TRUE(equal_bits(copy->read(), values));
   EXPECT_EQ(findings_of(file_), "");
 }
 

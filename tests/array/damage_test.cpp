@@ -271,6 +271,50 @@ TEST_F(ArrayDamage, ChangesWithCorrectChecksumsAreHarmless) {
   EXPECT_GT(refused, 100);
 }
 
+// A copy is refused, or reads as its source does (carried.2).
+TEST_F(ArrayDamage, CopiesOfChangesWithCorrectChecksumsReadAsTheirSources) {
+  const fuzz::checksums sums(sound_);
+  const std::vector<std::uint64_t> pages = fuzz::covered_pages(sums);
+  const std::set<std::uint64_t> covered(pages.begin(), pages.end());
+  container other = container::create(directory_ / "copies.shale");
+  transaction change = other.begin();
+  const auto elements_of = [](const array& stored) -> std::pair<errc, std::string> {
+    try {
+      return {errc{}, bytes_of(stored.read())};
+    } catch (const error& failure) {
+      return {failure.code(), {}};
+    }
+  };
+  int copied = 0;
+  int refused = 0;
+  for (std::uint64_t offset = 0; offset < sound_.size(); offset += run_long() ? 1 : 2) {
+    if (sound_[offset] == std::byte{0} || !covered.contains(offset / 4096 * 4096)) continue;
+    std::vector<std::byte> changed = sound_;
+    changed[offset] ^= std::byte{255};
+    sums.correct(changed);
+    replace_file(changed);
+    try {
+      const auto stored = container::open(path_).latest().find("höhe/packed");
+      if (!stored || stored->kind() == array_kind::dense || stored->shape() != dims{40, 9})
+        continue;
+      change.create_copy("c", *stored);
+      EXPECT_EQ(elements_of(*change.find("c")), elements_of(*stored)) << "byte " << offset;
+      change.remove("c");
+      ++copied;
+    } catch (const error& failure) {
+      ++refused;
+      // Some hostile arrays have a form that no new array gets.
+      ASSERT_TRUE(failure.code() == errc::corrupt || failure.code() == errc::unsupported ||
+                  failure.code() == errc::invalid_argument)
+          << "byte " << offset << "\n"
+          << failure.what();
+      ASSERT_FALSE(change.find("c")) << "byte " << offset;
+    }
+  }
+  EXPECT_GT(copied, 50);
+  EXPECT_GT(refused, 50);
+}
+
 TEST_F(ArrayDamage, AnyTruncationIsFound) {
   const std::uint64_t step = run_long() ? 1 : 5;
   std::uint64_t bytes = sound_.size();

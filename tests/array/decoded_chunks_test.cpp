@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <optional>
 #include <random>
 #include <set>
@@ -17,8 +18,11 @@
 #include "shale/evaluate.hpp"
 #include "shale/executor.hpp"
 #include "shale/functions.hpp"
+#include "shale/memory_pool.hpp"
 #include "shale/ops.hpp"
+#include "shale/storage.hpp"
 #include "shale/stored_chunk.hpp"
+#include "shale/take.hpp"
 
 namespace shale {
 namespace {
@@ -87,6 +91,30 @@ TEST_F(DecodedChunks, ExpressionsAndReadsFindWhatEachOtherHasDecoded) {
   EXPECT_EQ(read_element(stored, 31, 32), expected(31, 32));
   EXPECT_EQ(decoded(on), 1U);
   EXPECT_EQ(on.statistics().tiles_found, 3U);
+}
+
+// Points in three chunks, one of them absent; the second call finds what the first has decoded.
+TEST_F(DecodedChunks, ArePointsThatCallsFindAgain) {
+  transaction change = file_.begin();
+  change.update("x").write({{0, 0}, {extent, extent}}, expr(0));
+  change.commit();
+  executor on({.threads = 2, .memory_bytes = std::size_t{1} << 20});
+  const executor::scope within(on);
+  const expr x(at("x"));
+  const tensor points = tensor::of<std::int64_t>({{3, 5}, {20, 40}, {63, 0}, {21, 41}, {4, 4}});
+  const std::vector<int> wanted{0, expected(20, 40), expected(63, 0), expected(21, 41), 0};
+  for (int turn = 0; turn < 2; ++turn) {
+    const tensor got = eval(gather_nd(x, points));
+    for (std::size_t k = 0; k < wanted.size(); ++k)
+      EXPECT_EQ(got.elements<const int>()[k], wanted[k]);
+  }
+  const auto did = on.statistics();
+  EXPECT_EQ(did.tiles_found, 2U);
+  EXPECT_EQ(did.tiles_decoded, 3U + 1);  // an absent chunk is filled each time
+  EXPECT_EQ(on.kept_chunk_bytes(), 2 * kept_bytes);
+  EXPECT_EQ(eval(take(x, tensor::of<std::int64_t>({22}), 0)).elements<const int>()[41],
+            expected(22, 41));
+  EXPECT_EQ(on.statistics().tiles_decoded, 4U + 2);
 }
 
 // decoded.1
@@ -187,6 +215,69 @@ TEST_F(DecodedChunks, WholeChunksAreNotKept) {
   eval(sum(expr(stored)));
   EXPECT_EQ(on.kept_chunk_bytes(), 0U);
   EXPECT_EQ(decoded(on), 12U + 6 + 12);
+}
+
+// While it lives, the default pool has room for half of a block of that size, and no more.
+class full_default_pool {
+ public:
+  explicit full_default_pool(std::size_t block_bytes) {
+    memory_pool& pool = memory_pool::default_pool();
+    pool.trim();
+    pool.set_limit_bytes(pool.statistics().mapped_bytes + block_bytes);
+    EXPECT_EQ(code_of([&] {
+                for (;;) held_.push_back(storage::allocate(block_bytes));
+              }),
+              errc::out_of_memory);
+    pool.set_limit_bytes(pool.statistics().mapped_bytes + block_bytes / 2);
+  }
+  ~full_default_pool() { memory_pool::default_pool().set_limit_bytes(0); }
+  full_default_pool(const full_default_pool&) = delete;
+  full_default_pool& operator=(const full_default_pool&) = delete;
+
+ private:
+  std::vector<storage> held_;
+};
+
+TEST_F(DecodedChunks, ThatFindNoRoomInTheDefaultPoolAreNotKept) {
+  constexpr index_t side = 1000;
+  array_spec large = spec();
+  large.shape = {side, side};
+  large.chunk_shape = dims{512, 512};  // the array's edges cut some of them off
+  write_new("large", large, counting({side, side}, dtype::int32));
+  memory_pool own;
+  executor on({.threads = 2, .memory_bytes = std::size_t{64} << 20});
+  const executor::scope within(on.with_pool(own));
+  const array stored = at("large");
+  {
+    const full_default_pool full(std::size_t{512} << 10);
+    for (const index_t row : {index_t{700}, index_t{3}, index_t{700}})
+      EXPECT_EQ(read_element(stored, row, 9), number_at(row * side + 9));
+    EXPECT_EQ(on.kept_chunk_bytes(), 0U);
+    EXPECT_EQ(decoded(on), 3U);
+  }
+  EXPECT_EQ(read_element(stored, 700, 9), number_at(700 * side + 9));
+  EXPECT_GT(on.kept_chunk_bytes(), 0U);
+}
+
+// A chunk at the edge is encoded and decoded as a whole, and a dense array is read for its
+// checksums: in memory from the pool of the call.
+TEST_F(DecodedChunks, AreCodedInThePoolOfTheCall) {
+  constexpr index_t side = 1000;
+  array_spec large = spec();
+  large.shape = {side, side};
+  large.chunk_shape = dims{512, 512};
+  const tensor values = counting({side, side}, dtype::int32);
+  memory_pool own;
+  const executor on({.threads = 2, .memory_bytes = std::size_t{64} << 20});
+  const executor::scope within(on.with_pool(own));
+  const full_default_pool full(std::size_t{512} << 10);
+  transaction change = file_.begin();
+  change.create("chunked", large).write(region::all({side, side}), values);
+  change.create("dense", {.dtype = dtype::int32, .shape = {side, side}})
+      .write(region::all({side, side}), values);
+  change.commit();
+  EXPECT_TRUE(equal_bits(at("chunked").read(), values));
+  EXPECT_TRUE(equal_bits(at("dense").read(), values));
 }
 
 TEST_F(DecodedChunks, CallsThatTouchManyKeepNone) {

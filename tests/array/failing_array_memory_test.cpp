@@ -191,6 +191,10 @@ TEST_F(FailingChangeMemory, OfNewArraysThrowsErrors) {
     expect_errors_of("create with values", [&](transaction& change) {
       create(change, [&] { change.create("new", changed_, {.kind = spec.kind}); });
     });
+    expect_errors_of("create a copy", [&](transaction& change) {
+      const char* const name = spec.kind == array_kind::dense ? "dense" : "chunked";
+      create(change, [&] { change.create_copy("new", *change.find(name)); });
+    });
   }
 }
 

@@ -61,12 +61,4 @@ void fresh_container::write_new(const std::string& name, const array_spec& spec,
   change.commit();
 }
 
-std::size_t status_bytes(const char* field) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with(std::string(field) + ":"))
-      return std::stoul(line.substr(std::strlen(field) + 1)) * 1024;
-  throw std::runtime_error("no such line");
-}
-
 }  // namespace shale::test

@@ -34,9 +34,6 @@ std::vector<std::byte> bytes_of_file(const std::string& path);
 /// Findings of a verification as one text, so that a failure shows them.
 std::string findings_of(const container& file);
 
-/// The value of a line of /proc/self/status in bytes, for example of "VmHWM".
-std::size_t status_bytes(const char* field);
-
 /// A base for fixtures: a new container in a folder that is removed after the test.
 class fresh_container : public testing::Test {
  protected:

@@ -8,10 +8,12 @@
 #include <chrono>
 #include <csignal>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "format/bytes/byte_order.hpp"
 #include "format/bytes/checksum.hpp"
@@ -23,6 +25,7 @@
 #include "format/pages/superblock.hpp"
 #include "format/recorded_container.hpp"
 #include "format/small_history.hpp"
+#include "format/transaction/writer.hpp"
 #include "shale/error.hpp"
 #include "support/child_process.hpp"
 #include "support/failures.hpp"
@@ -334,6 +337,39 @@ TEST_F(ManyPins, AreTakenAndKeptWithoutAnyDescriptorLeft) {
   files.open_files_max = INT_MAX;
   held.clear();
   EXPECT_TRUE(pinned().empty());
+}
+
+// pins.3: all pins share one description. A generation is lost before it is published.
+TEST_F(ManyPins, OfUnpublishedBasesGoAtOnce) {
+  std::vector<generation_view> held;
+  std::set<std::uint64_t> expected;
+  for (int i = 0; i < 70; ++i) {
+    commit();
+    if (i > 0) files.open_files_max = files.open_files();
+    held.push_back(container.latest());
+    expected.insert(held.back().generation());
+    files.open_files_max = INT_MAX;
+  }
+  std::shared_ptr<writer> owner;
+  {
+    transaction lost = container.begin(at_once);
+    plain_state ignored = told_now;
+    test::storyteller(lost, ignored).dense("d", 300, 1);
+    lost.commit_unpublished();
+    owner = lost.writer_owner();
+  }
+  {
+    const transaction next = begin_on_written(owner);
+    files.open_files_max = files.open_files();
+    const generation_view base = next.pin_base();
+    files.open_files_max = INT_MAX;
+    EXPECT_TRUE(pinned().contains(base.generation()));
+    EXPECT_FALSE(expected.contains(base.generation()));
+  }
+  EXPECT_EQ(pinned(), expected);
+  owner->end();
+  container_file other = container_file::open(files, path, open_access::write);
+  EXPECT_EQ(other.begin(at_once).generation(), *expected.rbegin() + 1);
 }
 
 // pins.2: a writer scans the pins before every call of a release of a neighbouring pin.

@@ -301,6 +301,67 @@ TEST(LostNames, AndLostContentsAreLeftAsTheyAre) {
   }
 }
 
+// commit.3: another process cuts off what the transaction has added, when the data has been synced.
+TEST(LostNames, AndLostLengthsAreNoticed) {
+  recording_file_system files;
+  container_file writer = container_file::create(files, path, {.id = uuid{}});
+  plain_state told;
+  test::commit_step(writer, 0, told);
+  const std::uint64_t end = writer.latest().end_of_file();
+  std::unique_ptr<open_file> raw;
+  ASSERT_GE(files.open(path, open_access::write, raw), 0);
+  {
+    transaction change = writer.begin(at_once);
+    plain_state lost = told;
+    test::storyteller(change, lost).dense("large", 200'000, 2);
+    const std::size_t synced = files.syncs().size() + 1;
+    bool cut = false;
+    files.before_call = [&] {
+      if (cut || files.syncs().size() != synced) return;
+      cut = true;
+      raw->truncate(end);
+    };
+    const std::string text = test::text_of([&] { change.commit(); });
+    files.before_call = nullptr;
+    EXPECT_TRUE(cut);
+    EXPECT_NE(text.find("the file has become shorter during the transaction [io]"),
+              std::string::npos)
+        << text;
+    EXPECT_EQ(files.syncs().size(), synced) << "a superblock was written";
+  }
+  EXPECT_FALSE(writer.poisoned());
+  EXPECT_EQ(observe(writer.latest()), told);
+  EXPECT_EQ(test::unsound(writer.latest()), "");
+  EXPECT_EQ(test::commit_step(writer, 1, told), 3u);
+  EXPECT_EQ(observe(writer.latest()), told);
+}
+
+// What the transaction writes next would make the file long enough again.
+TEST(LostNames, AndLostLengthsAreNoticedBeforeWritesHideThem) {
+  recording_file_system files;
+  container_file writer = container_file::create(files, path, {.id = uuid{}});
+  plain_state told;
+  test::commit_step(writer, 0, told);
+  const std::uint64_t end = writer.latest().end_of_file();
+  std::unique_ptr<open_file> raw;
+  ASSERT_GE(files.open(path, open_access::write, raw), 0);
+  for (const bool writes : {true, false}) {
+    transaction change = writer.begin(at_once);
+    plain_state lost = told;
+    test::storyteller story(change, lost);
+    story.dense("large", 200'000, 2);
+    story.chunk("a", 31, 3);
+    ASSERT_GE(raw->truncate(end + 50'000), 0);
+    if (writes) {
+      EXPECT_EQ(code_of([&] { story.chunk("a", 30, 3); }), errc::io);
+    }
+    EXPECT_EQ(code_of([&] { change.commit(); }), errc::io);
+    EXPECT_EQ(observe(writer.latest()), told);
+    EXPECT_EQ(test::unsound(writer.latest()), "");
+  }
+  EXPECT_EQ(test::commit_step(writer, 1, told), 3u);
+}
+
 // The errors for a file that another container was copied over.
 TEST(LostNames, AndLostContentsAreNotReportedAsDamage) {
   recording_file_system files;

@@ -17,6 +17,7 @@ import ctypes
 import fcntl
 import math
 import os
+import re
 import struct
 import sys
 from dataclasses import dataclass, field
@@ -407,6 +408,23 @@ class Array:
         require(len(self.shape) <= 32 and self.bytes <= 2**59 and len(self.fill) == self.dtype.itemsize,
                 f"{self.place}: malformed descriptor")
         return self._read_dense() if self.dense is not None else self._read_chunked()
+
+    def read_logical(self):
+        """The elements as what they stand for, by the attribute _LOGICAL_DTYPE (7): NumPy's times and texts."""
+        elements = self.read()
+        if "_LOGICAL_DTYPE" not in self.attributes:
+            return elements
+        kind, text = typed(self.attributes["_LOGICAL_DTYPE"])
+        unit = r"([1-9][0-9]{0,9})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)"
+        if kind != "text" or not re.fullmatch(rf"(datetime64|timedelta64)(\[{unit}\])?|S|U", text):
+            raise Unsupported(f"{self.place}: logical dtype {text!r}")
+        require(self.code == {"S": 6, "U": 8}.get(text, 5), f"{self.place}: {text} of dtype {self.code}")
+        if text not in "SU":
+            return elements.view(text)
+        require(self.shape, f"{self.place}: {text} without an axis of characters")
+        if not self.shape[-1] or not elements.size:
+            return np.zeros(self.shape[:-1], f"{text}{max(self.shape[-1], 1)}")
+        return np.ascontiguousarray(elements).view(f"{text}{self.shape[-1]}").reshape(self.shape[:-1])
 
     def _read_dense(self):
         data, left = [], self.bytes

@@ -21,7 +21,7 @@ sys.dont_write_bytecode = True  # a test run leaves no files in the tree
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "tools"))
 
-from read_shale import Container, Damaged, PAGE, SLOTS, LIVE_PAGE, checksum128, typed
+from read_shale import Container, Damaged, PAGE, SLOTS, LIVE_PAGE, Unsupported, checksum128, typed
 from shale_case import ShaleCase, main
 
 DOCUMENT = HERE.parent.parent / "docs" / "container-format.md"
@@ -185,6 +185,27 @@ class Reader(ShaleCase):
         read = {key: typed(value) for key, value in levels[".attributes"].attributes.items()}
         self.assertEqual(read, {"title": ("text", "Survey"), "n": ("int64", 3)})
         self.assertEqual(levels["raw/2026/.attributes"].attributes, {"source": b"aerial"})
+
+    def test_logical_dtypes_are_those_of_the_document(self):
+        held = {"ns": np.array([["2026-01-31", "NaT"]], "M8[ns]"), "generic": np.array([5, -7], "m8"),
+                "span": np.array([1, -2, 3], "m8[25s]"), "text": np.array([["höhe", ""], ["b", "高さ"]]),
+                "bytes": np.array([b"ab", b"\xff"]), "word": np.array("x"), "plain": np.arange(3)}
+        np.savez(self.path / "all.npz", **held)
+        for form, how in (("dense", ["--dense"]), ("packed", ["--chunked"])):
+            self.shale("convert", "all.npz", f"{form}.shale", "-q", *how)
+            with Container(self.path / f"{form}.shale") as file:
+                file.verify()
+                for name, values in held.items():
+                    with self.subTest(form, array=name):
+                        self.assert_same(file.arrays[name].read_logical(), values)
+        for text in ("period[Q]", "S5", "datetime64[]", "timedelta64[0s]"):
+            self.shale("set", "dense.shale:plain", f"_LOGICAL_DTYPE={text}")
+            with self.assertRaisesRegex(Unsupported, "logical dtype"):
+                self.open("dense.shale").arrays["plain"].read_logical()
+            self.assert_same(self.open("dense.shale").arrays["plain"].read(), held["plain"])
+        self.shale("set", "dense.shale:plain", "_LOGICAL_DTYPE=U")
+        with self.assertRaisesRegex(Damaged, "U of dtype 5"):
+            self.open("dense.shale").arrays["plain"].read_logical()
 
     def test_rounded_mantissas_are_read_as_they_were_stored(self):
         np.save(self.path / "x.npy", self.wave)

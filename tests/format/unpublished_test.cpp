@@ -662,6 +662,32 @@ TEST(Unpublished, AFileThatSomebodyHasWrittenOverIsNotPublishedTo) {
   EXPECT_EQ(made.container.latest().generation(), 2u);
 }
 
+// commit.3: another process cuts off a generation that waits.
+TEST(Unpublished, AFileThatHasBecomeShorterIsNotPublishedTo) {
+  recording_file_system files;
+  chain made(files);
+  run(made, 0b1u, 1);
+  const std::uint64_t end = made.container.latest().end_of_file();
+  {
+    transaction change = made.begin();
+    plain_state lost = made.told.back();
+    test::storyteller(change, lost).dense("large", 200'000, 2);
+    change.commit_unpublished();
+  }
+  {
+    std::unique_ptr<open_file> stranger;
+    ASSERT_GE(files.open(path, open_access::write, stranger), 0);
+    ASSERT_GE(stranger->truncate(end), 0);
+  }
+  const std::string text = test::text_of([&] { made.held->publish_written(); });
+  EXPECT_NE(text.find("the file has become shorter"), std::string::npos) << text;
+  EXPECT_EQ(code_of([&] { made.begin(); }), errc::io);
+  made.end();
+  EXPECT_FALSE(made.container.poisoned());
+  EXPECT_EQ(observe(made.container.latest()), made.told.back());
+  EXPECT_EQ(made.container.begin(at_once).generation(), 3u);
+}
+
 // Another container takes the name before each call of publishing in turn.
 TEST(Unpublished, AFileThatLostItsNameIsReported) {
   for (std::uint64_t call = 0;; ++call) {

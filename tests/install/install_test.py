@@ -80,6 +80,13 @@ def expect_public_symbols_only(prefix):
             sys.exit(f"{library} does not show shale::container::create")
 
 
+def expect_stays_loaded(prefix):
+    """dlclose does not unload a shared libshale under its threads and its signal handler."""
+    for library in prefix.rglob("libshale.so"):
+        if "NODELETE" not in run("readelf", "--dynamic", "--wide", library):
+            sys.exit(f"{library} can be unloaded while its threads run")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, required=True)
@@ -98,6 +105,7 @@ def main():
         cmake_consumer(scratch, given.compiler, f"-DCMAKE_PREFIX_PATH={prefix}")
         run(prefix / "bin/shale", "version", env=dict(os.environ, LD_LIBRARY_PATH=str(prefix / "lib")))
         expect_public_symbols_only(prefix)
+        expect_stays_loaded(prefix)
         pkg_config_consumer(scratch, prefix, given.compiler)
         debian_consumer(scratch, given.build.resolve(), given.compiler)
 

@@ -150,6 +150,8 @@ TEST_F(MovedFrom, Transaction) {
   left_over<transaction>("transaction", file.begin())
       .throws("generation", [](transaction& change) { static_cast<void>(change.generation()); })
       .throws("create", [](transaction& change) { change.create("x", {.shape = {1}}); })
+      .throws("create_copy",
+              [&](transaction& change) { change.create_copy("x", file.latest().at("dense")); })
       .throws("create_or_replace",
               [](transaction& change) { change.create_or_replace("x", {.shape = {1}}); })
       .throws("update", [](transaction& change) { change.update("dense"); })
@@ -226,6 +228,8 @@ TEST_F(MovedFrom, WritableArray) {
         .throws("chunk_shape",
                 [](writable_array& stored) { static_cast<void>(stored.chunk_shape().size()); })
         .throws("as_tensor", [](writable_array& stored) { stored.map(); })
+        .throws("copy_from",
+                [&](writable_array& stored) { stored.copy_from(file.latest().at("dense")); })
         .throws("write",
                 [](writable_array& stored) {
                   stored.write({{0}, {1}}, tensor::of<float>({1}));

@@ -177,15 +177,15 @@ TEST(NpyHeader, LongIntegersEndWithVersionTwo) {
 TEST(NpyHeader, OfValuesBeyondThisBuildIsUnsupported) {
   std::string many = "(";
   for (int axis = 0; axis < 33; ++axis) many += "1, ";
+  // The characters of a text are an axis.
+  std::string texts = "(";
+  for (int axis = 0; axis < 32; ++axis) texts += "1, ";
   for (const std::string& text : {
            dictionary(many + ")"),
            dictionary("(3,)", "'|O'"),
            dictionary("(3,)", "'O'"),
-           dictionary("(3,)", "'<U5'"),
-           dictionary("(3,)", "'|S3'"),
+           dictionary(texts + ")", "'|S3'"),
            dictionary("(3,)", "'|V2'"),
-           dictionary("(3,)", "'<M8[ns]'"),
-           dictionary("(3,)", "'<m8[s]'"),
            dictionary("(3,)", "'<f16'"),
            dictionary("(3,)", "'<c32'"),
            dictionary("(3,)", "[('a', '<i4'), ('b', '|O')]"),
@@ -195,6 +195,105 @@ TEST(NpyHeader, OfValuesBeyondThisBuildIsUnsupported) {
     SCOPED_TRACE(text.substr(0, 120));
     EXPECT_EQ(code_of([&] { parse(framed(text)); }), errc::unsupported);
   }
+}
+
+TEST(NpyHeader, OfTimesDescribesIntegers) {
+  for (const auto& [descr, type] :
+       {std::pair("'<M8[ns]'", "datetime64[ns]"), std::pair("'>M8[25s]'", "datetime64[25s]"),
+        std::pair("'<m8[Y]'", "timedelta64[Y]"), std::pair("'=M8'", "datetime64")}) {
+    SCOPED_TRACE(descr);
+    const npy_header header = parse(framed(dictionary("(3, 4)", descr)));
+    EXPECT_EQ(header.dtype, dtype::int64);
+    EXPECT_EQ(header.shape, (dims{3, 4}));
+    EXPECT_EQ(header.byte_order, descr[1] == '>' ? std::endian::big : std::endian::little);
+    EXPECT_EQ(header.logical, parse_logical_dtype(type));
+    EXPECT_EQ(header.data_bytes(), 96u);
+  }
+}
+
+TEST(NpyHeader, OfTextsHasAnAxisOfCharacters) {
+  const npy_header letters = parse(framed(dictionary("(3, 4)", "'|S10'", "True")));
+  EXPECT_EQ(letters.dtype, dtype::uint8);
+  EXPECT_EQ(letters.shape, (dims{3, 4, 10}));
+  EXPECT_EQ(letters.logical, parse_logical_dtype("S"));
+  EXPECT_EQ(letters.data_bytes(), 120u);
+  EXPECT_EQ(letters.layout().strides(), (dims{10, 30, 1}));
+  const npy_header characters = parse(framed(dictionary("()", "'>U5'")));
+  EXPECT_EQ(characters.dtype, dtype::uint32);
+  EXPECT_EQ(characters.shape, dims{5});
+  EXPECT_EQ(characters.byte_order, std::endian::big);
+  EXPECT_EQ(characters.logical, parse_logical_dtype("U"));
+  EXPECT_EQ(parse(framed(dictionary("(3,)", "'>S2'"))).byte_order, std::endian::little);
+  EXPECT_EQ(parse(framed(dictionary("(3,)", "'a2'"))).logical, parse_logical_dtype("S"));
+  EXPECT_EQ(parse(framed(dictionary("(3,)", "'|S0'"))).shape, (dims{3, 0}));
+}
+
+TEST(NpyHeader, OfTimesAndTextsThatNumPyDoesNotHaveIsCorrupt) {
+  for (const char* descr : {"M",
+                            "M4[s]",
+                            "M8[",
+                            "M8[]",
+                            "M8[0s]",
+                            "M8[-1s]",
+                            "M8[2147483648s]",
+                            "M8[s",
+                            "M8[s]]",
+                            "M8[ns]x",
+                            "M8[x]",
+                            "M8[2]",
+                            "M8s",
+                            "M16[s]",
+                            "m8[generic]",
+                            "S",
+                            "U",
+                            "S-1",
+                            "S1x",
+                            "S 1",
+                            "S2147483648",
+                            "U536870912",
+                            "U99999999999999999999",
+                            "s5",
+                            "u5"})
+    EXPECT_EQ(code_of([&] { parse(framed(dictionary("(3,)", "'<" + std::string(descr) + "'"))); }),
+              errc::corrupt)
+        << descr;
+  EXPECT_EQ(code_of([] { parse(framed(dictionary("(1073741824,)", "'|S2147483647'"))); }), errc{});
+  EXPECT_EQ(code_of([] { parse(framed(dictionary("(4294967296,)", "'|S2147483647'"))); }),
+            errc::corrupt);
+}
+
+TEST(NpyHeader, IsTheSameAfterWritingTimesAndTexts) {
+  for (const auto order : {std::endian::little, std::endian::big}) {
+    for (const char* type : {"datetime64[ns]", "timedelta64[25s]", "datetime64", "S", "U"}) {
+      const auto logical = parse_logical_dtype(type);
+      const dtype storage = storage_dtype(*logical);
+      const bool is_bytes = storage == dtype::uint8;
+      for (const dims& shape : {dims{7}, dims{2, 3}, dims{2, 0, 5}, dims::filled(32, 1)}) {
+        npy_header header{.dtype = storage,
+                          .byte_order = is_bytes ? std::endian::little : order,
+                          .fortran_order = order == std::endian::big,
+                          .shape = shape,
+                          .logical = logical};
+        const std::string bytes = format_npy_header(header);
+        header.data_offset = bytes.size();
+        EXPECT_EQ(parse(bytes), header) << bytes;
+      }
+    }
+  }
+}
+
+TEST(NpyHeader, OfALogicalDtypeNeedsItsStorage) {
+  const auto dates = parse_logical_dtype("datetime64[s]");
+  const auto texts = parse_logical_dtype("U");
+  for (const npy_header& wrong :
+       {npy_header{.dtype = dtype::float64, .shape = {3}, .logical = dates},
+        npy_header{.dtype = dtype::uint8, .shape = {3}, .logical = texts},
+        npy_header{.dtype = dtype::uint32, .shape = {}, .logical = texts}})
+    EXPECT_EQ(code_of([&] { format_npy_header(wrong); }), errc::invalid_argument);
+  EXPECT_EQ(code_of([&] {
+              format_npy_header({.dtype = dtype::uint32, .shape = {536'870'912}, .logical = texts});
+            }),
+            errc::unsupported);
 }
 
 TEST(NpyHeader, OfStructuredElementsIsRefusedByTheDtypeAlone) {

@@ -56,6 +56,38 @@ def with_header(text, version, data):
     return b"\x93NUMPY" + bytes([version, 0]) + length + text + data
 
 
+def integers(array):
+    """What times and texts are stored as."""
+    array = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<")))
+    if array.dtype.kind in "mM":
+        return array.view(np.int64)
+    character = {"S": np.uint8, "U": np.uint32}[array.dtype.kind]
+    return array.view(character).reshape(*array.shape, array.dtype.itemsize // np.dtype(character).itemsize)
+
+
+def write_logical(corpus):
+    """Times and texts, in every order of bytes and of axes."""
+    counts = pattern((3, 4), "int64", 9)
+    counts[1, 2] = -2**63  # NaT
+    words = np.array([["", "a", "bc"], ["h\u00f6he", "\u9ad8\u3055", "\U0001f600"]])
+    arrays = {"date_ns": counts.view("M8[ns]"), "date_25s": counts.view("M8[25s]"), "date_D": counts.view("M8[D]"),
+              "span_us": counts.view("m8[us]"), "span": counts.view("m8"), "text": words,
+              "bytes": np.array([[b"", b"a", b"bc"], [b"\xff\x00b", b"0123456", b"x"]])}
+    for name, array in arrays.items():
+        for order, how in (("<", "mapped"), (">", "mapped" if name == "bytes" else "copied")):
+            for form in "CF":
+                file = "%s_%s_%s.npy" % (name, {"<": "little", ">": "big"}[order], form)
+                # `astype` leaves a timedelta64 without a unit in its order of bytes.
+                swapped = array.byteswap().view(array.dtype.newbyteorder(order))
+                stored = np.asarray(array if order == "<" else swapped, order=form)
+                np.save("%s/%s" % (corpus.directory, file), stored)
+                corpus.expect(file, "", integers(array), how)
+    for file, save in (("times.npz", np.savez), ("times_deflate.npz", np.savez_compressed)):
+        save("%s/%s" % (corpus.directory, file), **arrays)
+        for name, array in arrays.items():
+            corpus.expect(file, name, integers(array), "any")
+
+
 def write(directory):
     corpus = Corpus(directory)
     shapes = {"scalar": (), "vector": (7,), "cube": (2, 3, 5), "empty": (3, 0, 2), "ones": (1, 1)}
@@ -162,8 +194,7 @@ def write(directory):
         np.save(out, pattern((2, 2), "float64", 2))
     np.save(directory + "/object.npy", np.array([None, 1], dtype=object), allow_pickle=True)
     np.save(directory + "/structured.npy", np.zeros(3, dtype=[("a", "<i4"), ("b", "<f8", (2,))]))
-    np.save(directory + "/text.npy", np.array(["a", "bc"]))
-    np.save(directory + "/date.npy", np.array(["2001-01-01"], dtype="M8[D]"))
+    write_logical(corpus)
     np.save(directory + "/void.npy", np.zeros(3, dtype="V2"))
     np.save(directory + "/long_double.npy", np.zeros(3, dtype=np.longdouble))
     with open(directory + "/manifest", "w") as out:

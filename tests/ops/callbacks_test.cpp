@@ -20,8 +20,10 @@
 #include "shale/apply.hpp"
 #include "shale/error.hpp"
 #include "shale/executor.hpp"
+#include "shale/fold_axes.hpp"
 #include "shale/functions.hpp"
 #include "shale/linalg.hpp"
+#include "shale/map_tiles.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/memory_pool.hpp"
 #include "shale/ops.hpp"
@@ -192,6 +194,31 @@ TEST(Callbacks, FromKernels) {
   });
 }
 
+// The number of uses is limited, so each function uses everything a few times only.
+TEST(Callbacks, FromTilesAndFolds) {
+  expect_callbacks([](everything& all) {
+    const tensor values = ones(1 << 18);
+    const tensor matrix = values.view({1 << 9, 1 << 9});
+    const auto use_at_times = [&](std::atomic<int>& calls, int every) {
+      if (calls++ % every == 0) all.use();
+    };
+    map_tiles([&](tile_view<float>) { all.use(); }, {.tile_shape = {1 << 15}}, values);
+    std::atomic<int> elements = 0, folds = 0, merges = 0, results = 0;
+    const auto fold = [&](int&, float) { use_at_times(folds, 50000); };
+    const auto merge = [&](int&, int) { use_at_times(merges, 20); };
+    const auto merge_many = [&](int&, int) { use_at_times(merges, 1000); };
+    const auto finish = [&](int folded) {
+      use_at_times(results, 100);
+      return folded;
+    };
+    apply_indexed([&](const dims&, float&) { use_at_times(elements, 50000); }, values);
+    scan_axis(values, 0, 0, fold, merge);
+    merges = 0;
+    reduce_axes(matrix, {0}, 0, fold, merge_many, finish);
+    EXPECT_LE(all.uses(), 60) << "the last functions have used nothing";
+  });
+}
+
 TEST(Callbacks, FromTileSources) {
   expect_callbacks([](everything& all) {
     const auto source = std::make_shared<calling_source>(50000, [&] { all.use(); });
@@ -201,6 +228,20 @@ TEST(Callbacks, FromTileSources) {
     eval(sum(values.narrow(0, 1, 40000) + values.narrow(0, 7001, 40000)));
     eval_into(*source, values + 1);
     explain(values + 1);
+  });
+}
+
+// The uses begin with the first tile. Otherwise the questions for shapes would take all of them.
+TEST(Callbacks, FromTileSourcesWithHalos) {
+  expect_callbacks([](everything& all) {
+    std::atomic<bool> begun = false;
+    const auto use = [&] {
+      if (begun) all.use();
+    };
+    const auto source = std::make_shared<calling_source>(50000, use);
+    const auto sink = std::make_shared<calling_source>(50000, use);
+    map_tiles([&](tile_view<float>, tile_view<const float>) { begun = true; }, sink,
+              with_halo(source, {.widths = {{7, 7}}, .mode = halo_mode::wrap}));
   });
 }
 

@@ -13,12 +13,15 @@
 #include "shale/apply.hpp"
 #include "shale/error.hpp"
 #include "shale/executor.hpp"
+#include "shale/fold_axes.hpp"
 #include "shale/functions.hpp"
 #include "shale/linalg.hpp"
+#include "shale/map_tiles.hpp"
 #include "shale/masks.hpp"
 #include "shale/memory_pool.hpp"
 #include "shale/ops.hpp"
 #include "shale/random.hpp"
+#include "shale/rolling.hpp"
 #include "shale/scans.hpp"
 #include "shale/scatter.hpp"
 #include "shale/storage.hpp"
@@ -143,6 +146,9 @@ TEST(FailingMemory, IndicesMasksAndScansThrowErrors) {
   const expr mask = a > 1;
   const expr columns = expr(short_indices).reshape({20, 1});
   expect_errors_only("take", [&] { eval(take(a * 2, short_indices, 0)); });
+  const expr tiled(std::make_shared<tiles>(values()));
+  expect_errors_only("take from tiles", [&] { eval(take(tiled, short_indices, 0)); });
+  expect_errors_only("masked_select from tiles", [&] { masked_select(tiled, arange(300) < 3); });
   expect_errors_only("take_along_axis", [&] { eval(take_along_axis(matrix, columns, 1)); });
   expect_errors_only("gather", [&] { eval(gather(matrix, 1, columns)); });
   expect_errors_only("gather_nd", [&] { eval(gather_nd(matrix, columns)); });
@@ -161,6 +167,12 @@ TEST(FailingMemory, IndicesMasksAndScansThrowErrors) {
   expect_errors_only("cumulative_sum", [&] { eval(cumulative_sum(a)); });
   expect_errors_only("cummax", [&] { eval(cummax(expr(matrix) * 2, 1)); });
   expect_errors_only("diff", [&] { eval(diff(a, 3)); });
+  expect_errors_only("rolling_sum", [&] { eval(rolling_sum(a, 3)); });
+  expect_errors_only("rolling_max", [&] { eval(rolling_max(expr(matrix) * 2, 2, 1) + 1); });
+  expect_errors_only("correlate by transforms", [&] {
+    eval(correlate(a, a.narrow(0, 0, 9), window_mode::same, window_method::fft));
+  });
+  expect_errors_only("nanargmin", [&] { eval(nanargmin(matrix, 1)); });
   {
     // A little budget cuts the operands into slabs.
     executor small({.threads = 2, .memory_bytes = 300});
@@ -183,6 +195,9 @@ TEST(FailingMemory, IndicesMasksAndScansThrowErrors) {
   refused("index_add, rank", [&] { index_add(out, 0, matrix, 1); });
   refused("put, out of range", [&] { put(out, beyond, 1); });
   refused("cumulative_sum, no such axis", [&] { cumulative_sum(a, 3); });
+  refused("rolling_mean, no window", [&] { rolling_mean(a, 0); });
+  refused("rolling_mean, no such axis", [&] { rolling_mean(a, 1, 3); });
+  refused("nanargmax, no such axis", [&] { nanargmax(astype(a, dtype::float32), 3); });
   refused("diff, negative", [&] { diff(a, -1); });
   refused("diff, no such axis", [&] { diff(a, 1, 7); });
 }
@@ -279,6 +294,32 @@ TEST(FailingMemory, CallsThrowErrors) {
     // The tensors have several tiles, so that helpers fail as well.
     const tensor large = tensor::zeros({1 << 18}, dtype::float32);
     expect_errors_only("sum of several tiles", [&] { eval(sum(expr(large))); });
+  }
+}
+
+TEST(FailingMemory, FunctionsOverTilesAndAxesThrowErrors) {
+  for (const int threads : {1, 3}) {
+    executor on({.threads = threads});
+    const executor::scope within(on);
+    const auto source = std::make_shared<tiles>(values().clone());
+    const auto sink = std::make_shared<tiles>(values().clone());
+    const tensor out = values().clone();
+    const halo_options around{.widths = {{1, 2}}, .mode = halo_mode::wrap};
+    const tile_operand in_memory = with_halo(values(), around);
+    const tile_operand in_tiles = with_halo(source, around);
+    const tile_operand overlapping = with_halo(out, around);
+    const map_tiles_options hundreds{.tile_shape = {100}};
+    const auto store = [](tile_view<float> to, tile_view<const float> from) { to(0) = from(-1); };
+    expect_errors_only("with_halo", [&] { with_halo(values(), around); });
+    expect_errors_only("map_tiles", [&] { map_tiles(store, hundreds, out, in_memory); });
+    expect_errors_only("map_tiles, overlapping", [&] { map_tiles(store, out, overlapping); });
+    expect_errors_only("map_tiles of tiles", [&] { map_tiles(store, sink, in_tiles); });
+    expect_errors_only("apply_indexed",
+                       [&] { apply_indexed([](const dims&, float& x) { x = 1; }, out); });
+    const auto add_up = [](float& to, float x) { to += x; };
+    const tensor matrix = values().view({20, 15});
+    expect_errors_only("reduce_axes", [&] { reduce_axes(matrix, {0}, 0.0F, add_up, add_up); });
+    expect_errors_only("scan_axis", [&] { scan_axis(matrix, 0, 0.0F, add_up, add_up); });
   }
 }
 

@@ -220,6 +220,89 @@ TEST(Quantiles, AreBetweenTheElementsOfTheirRanks) {
   }
 }
 
+// Lanes have different numbers of elements that count; some have none.
+TEST(Quantiles, WithoutNanAreThoseOfTheNumbers) {
+  executor large({.threads = 2});
+  executor little({.threads = 2, .memory_bytes = 400});
+  for (std::uint64_t seed = 0; seed < test::cases(100); ++seed) {
+    SCOPED_TRACE(seed);
+    random_choices choose(seed);
+    const dims shape =
+        test::random_shape(choose, {.axes_max = 3, .longest = 40, .may_be_empty = false});
+    const tensor whole = test::random_tensor<double>(choose, shape);
+    const tensor values = eval(where(expr(whole) % 3 == 0, nan, whole));
+    const auto q = static_cast<double>(choose(0, 20)) / 20;
+    const auto wanted_of = [&](const std::vector<double>& own, double share_below) {
+      std::vector<double> sorted;
+      for (const double x : own)
+        if (!std::isnan(x)) sorted.push_back(x);
+      if (sorted.empty()) return nan;
+      std::sort(sorted.begin(), sorted.end());
+      const double exact = share_below * static_cast<double>(sorted.size() - 1);
+      const auto low = static_cast<std::size_t>(exact);
+      const std::size_t high = std::min(sorted.size() - 1, low + 1);
+      return sorted[low] + (sorted[high] - sorted[low]) * (exact - std::floor(exact));
+    };
+    const auto expect = [&](const tensor& found, double share_below, std::optional<index_t> axis) {
+      std::vector<double> wanted;
+      if (!axis) wanted.push_back(wanted_of(elements_of<double>(values), share_below));
+      else
+        for_each_lane_of<double>(values, *axis, [&](const auto& own, const auto&) {
+          wanted.push_back(wanted_of(own, share_below));
+        });
+      const auto got = elements_of<double>(found);
+      ASSERT_EQ(got.size(), wanted.size());
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        if (std::isnan(wanted[i])) ASSERT_TRUE(std::isnan(got[i]));
+        else ASSERT_NEAR(got[i], wanted[i], 1e-13);
+      }
+    };
+    for (executor* on : {&large, &little}) {
+      const executor::scope within(*on);
+      for (const expr& x : {expr(values), expr(values).flip().flip() * 1}) {
+        for (index_t axis = 0; axis < shape.size(); ++axis) {
+          expect(nanquantile(x, q, axis), q, axis);
+          expect(nanmedian(x, axis), 0.5, axis);
+          const tensor several = nanquantile(x, {q, 1.0}, axis);
+          expect(several.select(0, 0), q, axis);
+          expect(several.select(0, 1), 1, axis);
+        }
+        expect(nanquantile(x, q), q, std::nullopt);
+        expect(nanmedian(x), 0.5, std::nullopt);
+      }
+    }
+  }
+}
+
+TEST(Quantiles, WithoutNanOfLongLanesAreThoseOfTheNumbers) {
+  const expr numbers = astype(expr(arange(300000)) * 7919 % 300007, dtype::float32);
+  const tensor values = eval(where(arange(300000) % 3 == 0, nan, numbers).reshape({2, 150000}));
+  for (const int threads : {1, 4}) {
+    executor on({.threads = threads});
+    const executor::scope within(on);
+    const auto found = elements_of<float>(nanquantile(values, 0.25, 1, quantile_method::lower));
+    std::size_t lane = 0;
+    for_each_lane_of<float>(values, 1, [&](const auto& own, const auto&) {
+      std::vector<float> sorted;
+      for (const float x : own)
+        if (!std::isnan(x)) sorted.push_back(x);
+      std::sort(sorted.begin(), sorted.end());
+      EXPECT_EQ(found[lane++], sorted[(sorted.size() - 1) / 4]);
+    });
+  }
+}
+
+TEST(Quantiles, WithoutNanOfIntegersAreThePlainOnes) {
+  const tensor whole = tensor::of<std::int32_t>({4, 1, 3, 2});
+  EXPECT_EQ(nanmedian(whole).dtype(), dtype::float64);
+  EXPECT_EQ(nanmedian(whole).item().as<double>(), 2.5);
+  EXPECT_EQ(nanmedian(tensor::of<float>({1, 2})).dtype(), dtype::float32);
+  EXPECT_TRUE(std::isnan(nanmedian(tensor::of<double>({nan, -nan})).item().as<double>()));
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(nanmedian(tensor::of<double>({nan, infinite, infinite, 1})).item().as<double>(),
+            infinite);
+}
+
 TEST(Quantiles, OfLongLanesAreThoseOfSortedOnes) {
   const tensor values = eval(astype(expr(arange(200000)) * 7919 % 200003, dtype::float32));
   for (const int threads : {1, 2, 4}) {
@@ -293,6 +376,12 @@ TEST(OrderStatisticsErrors, AreInvalidArguments) {
   refuses([&] { quantile(x, nan); });
   refuses([&] { quantile(x, {0.5, 2.0}, 0); });
   refuses([&] { quantile(none, 0.5, 1); });
+  refuses([&] { nanmedian(none, 1); });
+  refuses([&] { nanmedian(complex); });
+  refuses([&] { nanquantile(tiny, 0.5); });
+  refuses([&] { nanquantile(x, 1.5); });
+  refuses([&] { nanquantile(x, {0.5, 0.75}, 0, static_cast<quantile_method>(5)); });
+  EXPECT_EQ(nanmedian(none, 0).shape(), dims{0});
   refuses([&] { quantile(x, 0.5, 0, static_cast<quantile_method>(5)); });
   EXPECT_EQ(median(none, 0).shape(), dims{0});
   EXPECT_EQ(mode(none, 0).values.shape(), dims{0});

@@ -243,6 +243,24 @@ TEST_F(RanksOfFiles, AreNanIfAnElementIs) {
   expect_as_in_memory(values, larger, std::nullopt);
 }
 
+// Each lane has other ranks, since another number of its elements is NaN.
+TEST_F(RanksOfFiles, OfNumbersAloneAreAsInMemory) {
+  for (const dims& shape : {dims{40000}, dims{3, 9000}, dims{9000, 3}, dims{300, 100}}) {
+    SCOPED_TRACE(to_string(shape));
+    const tensor values = eval(
+        where(expr(numbers(shape)) > 1, std::numeric_limits<float>::quiet_NaN(), numbers(shape)));
+    const tensor larger = mapped(values);
+    executor small({.threads = 2, .memory_bytes = std::size_t{1} << 14});
+    for (index_t axis = -1; axis < shape.size() - 1; ++axis) {
+      EXPECT_TRUE(equal_bits(run_on(small, [&] { return nanquantile(larger, 0.3, axis); }),
+                             nanquantile(values, 0.3, axis)));
+      EXPECT_TRUE(equal_bits(run_on(small, [&] { return nanmedian(expr(larger) * 2, axis); }),
+                             nanmedian(expr(values) * 2, axis)));
+    }
+    EXPECT_TRUE(equal_bits(run_on(small, [&] { return nanmedian(larger); }), nanmedian(values)));
+  }
+}
+
 // Elements with their bits, and the first of equal ones by index.
 TEST_F(RanksOfFiles, HaveTheIndicesOfTheStableOrder) {
   executor small({.threads = 2, .memory_bytes = std::size_t{1} << 14});

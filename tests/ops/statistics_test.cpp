@@ -130,6 +130,65 @@ TEST(Statistics, WithoutNanOfInfinitiesHaveNoVariance) {
   expect_near(nanvar(astype(values, dtype::float16), {1}), {none, none, none, 1});
 }
 
+TEST(Statistics, PositionsWithoutNanAreThoseOfTheFirstExtremes) {
+  random_choices choose(3);
+  const std::vector<double> drawn{none, none, infinity, -infinity, -1, 0, 2.5};
+  for (int round = 0; round < 200; ++round) {
+    const dims shape{choose(1, 6), choose(1, 6)};
+    const tensor values = tensor::empty(shape, dtype::float64);
+    // Often all numbers are infinite, and of one sign.
+    const index_t kinds = choose(2, static_cast<index_t>(drawn.size()) - 1);
+    for (double& x : values.elements<double>())
+      x = drawn[static_cast<std::size_t>(choose(0, kinds))];
+    const auto elements = elements_of<double>(values);
+    const auto position = [&](const std::vector<std::size_t>& places, bool largest) {
+      std::int64_t best = -1;
+      for (std::size_t k = 0; k < places.size(); ++k) {
+        const double x = elements[places[k]];
+        if (std::isnan(x)) continue;
+        const double so_far = best < 0 ? x : elements[places[static_cast<std::size_t>(best)]];
+        if (best < 0 || (largest ? x > so_far : x < so_far)) best = static_cast<std::int64_t>(k);
+      }
+      return best;
+    };
+    const auto rows = static_cast<std::size_t>(shape[0]);
+    const auto columns = static_cast<std::size_t>(shape[1]);
+    for (const bool largest : {false, true}) {
+      std::vector<std::int64_t> in_columns, in_rows, in_all;
+      std::vector<std::size_t> all;
+      for (std::size_t k = 0; k < elements.size(); ++k) all.push_back(k);
+      in_all.push_back(position(all, largest));
+      for (std::size_t column = 0; column < columns; ++column) {
+        std::vector<std::size_t> places;
+        for (std::size_t row = 0; row < rows; ++row) places.push_back(row * columns + column);
+        in_columns.push_back(position(places, largest));
+      }
+      for (std::size_t row = 0; row < rows; ++row) {
+        std::vector<std::size_t> places;
+        for (std::size_t column = 0; column < columns; ++column)
+          places.push_back(row * columns + column);
+        in_rows.push_back(position(places, largest));
+      }
+      const auto found = [&](const expr& of, std::optional<index_t> axis, keepdims keep) {
+        return eval(largest ? nanargmax(of, axis, keep) : nanargmin(of, axis, keep));
+      };
+      for (const dtype type : {dtype::float64, dtype::float16}) {
+        const expr of = astype(values, type);
+        EXPECT_EQ(elements_of<std::int64_t>(found(of, 0, keepdims::no)), in_columns);
+        EXPECT_EQ(elements_of<std::int64_t>(found(of, -1, keepdims::yes)), in_rows);
+        EXPECT_EQ(elements_of<std::int64_t>(found(of, std::nullopt, keepdims::no)), in_all);
+      }
+    }
+  }
+  const tensor whole = test::random_tensor<std::int32_t>(choose, {30, 9});
+  EXPECT_TRUE(equal_bits(eval(nanargmax(whole, 1)), eval(argmax(whole, 1))));
+  EXPECT_EQ(nanargmin(astype(whole, dtype::float32), 0, keepdims::yes).shape(), (dims{1, 9}));
+  const auto refuses = [](auto call) { EXPECT_EQ(code_of(call), errc::invalid_argument); };
+  refuses([] { nanargmin(tensor::zeros({2, 0}, dtype::float32), 1); });
+  refuses([] { nanargmin(tensor::zeros({3}, dtype::complex64)); });
+  refuses([] { nanargmax(tensor::zeros({3}, dtype::float32), 1); });
+}
+
 // 16-bit floats neither count nor add beyond 65,504.
 TEST(Statistics, OfManySmallFloatsDoNotOverflow) {
   const expr many = full({100'000}, 2.0, dtype::float16);

@@ -182,6 +182,32 @@ class tiles_of_2_mib final : public tile_source {
   dims tile_shape_{1, 2 * mib};
 };
 
+// Units of 4 x 8 bytes of a source get a halo of 1 and 2 bytes in front, and of 3 and 4 behind.
+TEST(LoadMemory, HalosTakeTheirPart) {
+  executor on({.threads = 2, .memory_bytes = 64 * mib});
+  const unread_source source({40, 80}, {4, 8});
+  const tiled_elements tiles{&source, axis_map::identity(source.shape())};
+  operand_halo halo{.before = {1, 2}, .after = {3, 4}, .mode = halo_mode::wrap};
+  std::vector<loop_operand> operands{tiled_operand(tiles, source.shape())};
+  operands[0].halo = &halo;
+  const pass_options options{.coordinates = true, .unit_shape = dims{4, 8}};
+  const auto held = [&] {
+    const load_memory memory(choose_way(operands, options, on), operands, 0, on);
+    EXPECT_EQ(memory.workers(), 2);
+    return state_of(on).tokens.held_bytes() - memory.cache_bytes();
+  };
+  EXPECT_EQ(held(), 2U * (8 * 14 + 8 * 14)) << "gathered, and put together with what is beyond";
+  halo.mode = halo_mode::clipped;
+  EXPECT_EQ(held(), 2U * (8 * 14)) << "all of it is gathered";
+  halo.after = {300, 4};
+  EXPECT_EQ(held(), 2U * (40 * 14)) << "no more than there is";
+  // A tensor is used where it lies, except where a halo leaves it.
+  operands[0] = {.values = tensor::zeros({40, 80}, dtype::int8), .halo = &halo};
+  EXPECT_EQ(held(), 0U);
+  halo = {.before = {1, 2}, .after = {3, 4}, .mode = halo_mode::edge};
+  EXPECT_EQ(held(), 2U * (8 * 14));
+}
+
 // Half of the budget holds two loads exactly. The scratch memory of the same call, 4 KiB for each
 // of two workers, does not make them fewer.
 TEST(LoadMemory, ScratchMemoryOfTheCallTakesNoneFromItsLoads) {

@@ -98,6 +98,33 @@ TEST_F(MappedTiles, AreTheElementsOfTheTensorBothWays) {
   }
 }
 
+TEST_F(MappedTiles, AreCutByBoxes) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    test::random_choices choose(seed);
+    const dims shape =
+        test::random_shape(choose, {.axes_max = 4, .longest = 12, .may_be_empty = false});
+    const auto placed = test::random_layout(choose, shape, test::sharing::distinct);
+    const tensor values(counting_file(placed.positions), dtype::int32, placed.geometry);
+    dims tile_shape;
+    region box;
+    for (const index_t extent : shape) {
+      tile_shape.push_back(choose(1, extent));
+      box.start.push_back(choose(0, extent - 1));
+      box.shape.push_back(choose(1, extent - box.start.back()));
+    }
+    const mapped_tiles tiles(values, tile_shape);
+    const tensor got = tensor::empty(box.shape, dtype::int32);
+    tiles.load_box(box, got);
+    const auto* element = reinterpret_cast<const std::int32_t*>(got.data());
+    for_each_index(box.shape, [&](dims index) {
+      for (index_t axis = 0; axis < index.size(); ++axis) index[axis] += box.start[axis];
+      ASSERT_EQ(*element, position(placed.geometry, index));
+      ++element;
+    });
+  }
+}
+
 TEST_F(MappedTiles, OfLostFilesAreErrors) {
   storage bytes = counting_file(1 << 20);
   const tensor values(bytes, dtype::int32, layout({1024, 1024}));
@@ -128,6 +155,16 @@ TEST_F(MappedTiles, LeavePagesAsTheyFoundThem) {
     tiles.load({0, 0}, part);
     return bytes.resident_bytes() <= bytes.size_bytes() / 8;
   }));
+  // A box that cuts two tiles, and then one of them, whose pages the box has read in part. The box
+  // consists of whole pages: others stay in the page cache, because neighbours need them, too.
+  const region middle{{0, 512}, {1024, 1024}};
+  EXPECT_TRUE(test::holds_once([&] {
+    bytes.evict(all, eviction::system);
+    const mapped_tiles cut(values.swapaxes(0, 1), {1024, 1024});
+    cut.load_box(middle, part);
+    cut.load({0, 1}, part);
+    return bytes.resident_bytes() <= bytes.size_bytes() / 8;
+  }));
 
   bytes.populate(all);
   if (bytes.resident_bytes() != bytes.size_bytes()) GTEST_SKIP() << "there is too little memory";
@@ -135,6 +172,7 @@ TEST_F(MappedTiles, LeavePagesAsTheyFoundThem) {
     bytes.populate(all);
     const mapped_tiles again(values.swapaxes(0, 1), {1024, 1024});
     again.load({1, 1}, part);
+    again.load_box(middle, part);
     return bytes.resident_bytes() == bytes.size_bytes();
   }));
 }

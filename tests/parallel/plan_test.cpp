@@ -26,8 +26,8 @@ std::vector<index_list> touched_by_loop(const std::vector<plan_operand>& operand
   std::vector<index_list> result;
   for (const auto& operand : operands) {
     const auto positions =
-        index_oracle::strided(list(operand.where.shape()), list(operand.where.strides()),
-                              operand.where.offset())
+        index_oracle::strided(list(operand.layout.shape()), list(operand.layout.strides()),
+                              operand.layout.offset())
             .positions;
     result.resize(positions.size());
     for (std::size_t i = 0; i < positions.size(); ++i)
@@ -97,7 +97,7 @@ TEST(Plan, BlocksTouchWhatAnIndexByIndexLoopTouches) {
                          .keep_axes = draw(0, 3) == 0};
     if (options.keep_axes && draw(0, 1) == 0) {
       dims tile;
-      for (index_t axis = 0; axis < operands[0].where.rank(); ++axis) tile.push_back(draw(1, 4));
+      for (index_t axis = 0; axis < operands[0].layout.rank(); ++axis) tile.push_back(draw(1, 4));
       options.tile_shape = tile;
     }
     const plan over(operands, options);
@@ -114,7 +114,7 @@ TEST(Plan, MovesOperandsToMemoryWithOtherStrides) {
                                .merge_axes = false};
     plan over(operands, options);
     const index_t moved = draw(0, static_cast<index_t>(operands.size()) - 1);
-    layout& place = operands[static_cast<std::size_t>(moved)].where;
+    layout& place = operands[static_cast<std::size_t>(moved)].layout;
     place = test::random_layout(draw, place.shape()).geometry;
     over.move_operand(static_cast<int>(moved), place);
     RC_ASSERT(touched_by_plan(over, options.block_elements) == touched_by_loop(operands));

@@ -31,7 +31,7 @@ class noting_sums final : public detail::stored_sums {
 
 struct noted_storage {
   explicit noted_storage(std::size_t size) : bytes(storage::allocate(size)) {
-    detail::storage_block::of(bytes)->carry(sums);
+    detail::storage_block::of(bytes)->set_sums(sums);
   }
   std::shared_ptr<noting_sums> sums = std::make_shared<noting_sums>();
   storage bytes;

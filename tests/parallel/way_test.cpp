@@ -91,6 +91,74 @@ TEST(Way, IndexSpacesMayBeLargerThanMemory) {
             dims({1, index_t{1} << 31}));
 }
 
+// ---- whole units --------------------------------------------------------------------------------
+
+// The shape of whole units over `shape`, with a halo, for any budget. All elements are one.
+dims whole_units(const dims& shape, const operand_halo& halo = {}) {
+  const executor large({.threads = 1, .memory_bytes = std::size_t{1} << 30});
+  const executor small({.threads = 3, .memory_bytes = 1 << 10});
+  const layout repeated(shape, dims::filled(shape.size(), 0), 0);
+  std::vector<loop_operand> operands{
+      {.values = tensor(storage::allocate(16), dtype::int8, repeated)}};
+  if (!halo.before.empty()) operands[0].halo = &halo;
+  const pass_options options{.coordinates = true, .unit_shape = dims()};
+  const dims got = choose_way(operands, options, large).units.tile_shape();
+  EXPECT_EQ(choose_way(operands, options, small).units.tile_shape(), got) << "way.2";
+  return got;
+}
+
+// way.2
+TEST(Way, WholeUnitsAreLongRowsThatAreWideBesideTheirHalos) {
+  EXPECT_EQ(whole_units({100'000, 100'000}), dims({256, 4000}));
+  EXPECT_EQ(whole_units({1 << 30}), dims({1 << 20}));
+  EXPECT_EQ(whole_units({1000, 30}), dims({1000, 30})) << "at least 2^15 elements";
+  EXPECT_EQ(whole_units({}), dims({1}));
+  EXPECT_EQ(whole_units({0, 5}), dims({1, 5}));
+  const operand_halo one{.before = {1, 1, 1}, .after = {1, 1, 1}};
+  EXPECT_EQ(whole_units({1024, 1024, 1024}, one), dims({32, 32, 1024}));
+  const operand_halo wide{.before = {10, 10, 10}, .after = {10, 10, 10}};
+  EXPECT_EQ(whole_units({1000, 1000, 1000}, wide), dims({77, 77, 143}));
+  const operand_halo endless{.before = {index_t{1} << 59}, .after = {index_t{1} << 59}};
+  EXPECT_EQ(whole_units({1 << 30}, endless), dims({1 << 20}));
+}
+
+TEST(Way, WholeUnitsOfGridsAreWideBesideTheirHalos) {
+  const unread_source source({500, 500}, {10, 100});
+  const tiled_elements tiles{&source, axis_map::identity(source.shape())};
+  std::vector<loop_operand> operands{tiled_operand(tiles, source.shape())};
+  const executor on({.threads = 1});
+  const auto units = [&](const dims& wanted) {
+    return choose_way(operands, {.coordinates = true, .unit_shape = wanted}, on).units.tile_shape();
+  };
+  EXPECT_EQ(units({}), dims({10, 100}));
+  EXPECT_EQ(units({20, 35}), dims({20, 35}));
+  const operand_halo halo{.before = {4, 4}, .after = {4, 4}};
+  operands[0].halo = &halo;
+  EXPECT_EQ(units({}), dims({40, 100})) << "four times 8";
+}
+
+// Otherwise pages of a halo would be read where their window has been dropped.
+TEST(Way, MappedOperandsWithHalosAreCopiedTogether) {
+  const test::scratch_directory directory;
+  const dims shape{64, 64};
+  const tensor file(create_file(directory / "large", 64 * 64), dtype::int8, layout(shape));
+  const tensor row(create_file(directory / "small", 64), dtype::int8, layout({64}));
+  const operand_halo halo{.before = {1, 1}, .after = {1, 1}};
+  const std::vector<loop_operand> operands{
+      {.values = tensor::zeros(shape, dtype::int8), .written = true},
+      {.values = file},
+      {.values = row.broadcast_to(shape)},
+      {.values = row.broadcast_to(shape), .halo = &halo}};
+  const pass_options options{.coordinates = true, .unit_shape = dims{8, 8}};
+  using enum operand_access;
+  const executor little({.threads = 1, .memory_bytes = 4096});
+  EXPECT_EQ(choose_way(operands, options, little).accesses,
+            (std::vector{in_place, copied, in_place, copied}));
+  const executor much({.threads = 1, .memory_bytes = 1 << 20});
+  EXPECT_EQ(choose_way(operands, options, much).accesses,
+            (std::vector{in_place, in_place, in_place, in_place}));
+}
+
 // ---- units that are joined ----------------------------------------------------------------------
 
 constexpr std::size_t mib = std::size_t{1} << 20;

@@ -1,10 +1,8 @@
 // The order of elements, one comparison of values at a time, and elements that are hard to order.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 #include <type_traits>
 #include <vector>
 
@@ -30,36 +28,36 @@ bool precedes(const T& a, const T& b) {
   }
 }
 
+/// The stable order of numbers.
+index_list order_of_numbers(const std::vector<long double>& numbers, bool descends);
+
 /// The stable order of `elements`.
 template <class T>
 index_list order_of(const std::vector<T>& elements, bool descends) {
-  index_list indices(elements.size());
-  std::iota(indices.begin(), indices.end(), 0);
-  std::stable_sort(indices.begin(), indices.end(), [&](index_t a, index_t b) {
-    const T &x = elements[static_cast<std::size_t>(a)], &y = elements[static_cast<std::size_t>(b)];
-    return descends ? precedes(y, x) : precedes(x, y);
-  });
-  return indices;
+  // It holds all integers of 64 bits and all doubles exactly.
+  std::vector<long double> numbers;
+  numbers.reserve(elements.size());
+  for (const T element : elements) {
+    if constexpr (std::is_integral_v<T>) numbers.push_back(element);
+    else numbers.push_back(number_of(element));
+  }
+  return order_of_numbers(numbers, descends);
 }
+
+/// For each lane of `shape` along `axis`, where its elements are among the row-major elements.
+std::vector<std::vector<std::size_t>> places_of_lanes(const dims& shape, index_t axis);
 
 /// Calls `lane(elements, places)` for all lanes along an axis: their elements, and where they are
 /// among the row-major elements of the tensor.
 template <class T, class Lane>
 void for_each_lane_of(const tensor& values, index_t axis, Lane lane) {
   const auto elements = elements_of<T>(values);
-  index_t before = 1, along = 1, after = 1;
-  for (index_t k = 0; k < values.rank(); ++k)
-    (k == axis ? along : k < axis ? before : after) *= values.shape(k);
-  for (index_t i = 0; i < before; ++i)
-    for (index_t j = 0; j < after; ++j) {
-      std::vector<T> own;
-      std::vector<std::size_t> places;
-      for (index_t k = 0; k < along; ++k) {
-        places.push_back(static_cast<std::size_t>((i * along + k) * after + j));
-        own.push_back(elements[places.back()]);
-      }
-      lane(own, places);
-    }
+  for (const auto& places : places_of_lanes(values.shape(), axis)) {
+    std::vector<T> own;
+    own.reserve(places.size());
+    for (const std::size_t place : places) own.push_back(elements[place]);
+    lane(own, places);
+  }
 }
 
 /// What argsort and sort give.
@@ -89,26 +87,16 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
                                                              a.size() * sizeof(T)) == 0);
 }
 
-/// Elements of every kind: any bits, few values with many ties, zeros of both signs, infinities,
-/// and NaNs with payloads.
+/// Changes the bytes of elements other than bool at random, so that there are elements of every
+/// kind: any bits, few values with many ties, zeros of both signs, infinities, and NaNs with
+/// payloads.
+void make_hard_to_order(random_choices& choose, const storage& elements, std::size_t bytes_each);
+
+/// Elements of every kind.
 template <class T>
 tensor any_elements(random_choices& choose, const dims& shape) {
   const tensor values = random_tensor<T>(choose, shape);
-  if constexpr (!std::is_same_v<T, bool>) {
-    const index_t kind = choose(0, 3);
-    auto* const bytes = const_cast<std::byte*>(values.storage().data());
-    const auto count = static_cast<index_t>(values.storage().size_bytes() / sizeof(T));
-    for (index_t i = 0; i < count; ++i) {
-      std::byte* const at = bytes + i * static_cast<index_t>(sizeof(T));
-      const index_t drawn = choose(0, 9);
-      if (kind == 0 || (kind == 1 && drawn < 2)) {
-        for (std::size_t k = 0; k < sizeof(T); ++k) at[k] = static_cast<std::byte>(choose(0, 255));
-      } else if (kind == 2 && drawn < 6) {
-        std::memset(at, 0, sizeof(T));
-        if (drawn < 3) at[sizeof(T) - 1] = std::byte{0x80};
-      }
-    }
-  }
+  if constexpr (!std::is_same_v<T, bool>) make_hard_to_order(choose, values.storage(), sizeof(T));
   return values;
 }
 

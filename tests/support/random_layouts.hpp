@@ -23,11 +23,8 @@ namespace shale::test {
 /// distributions of <random>.
 class random_choices {
  public:
-  explicit random_choices(std::uint64_t seed) : engine_(seed) {}
-  index_t operator()(index_t lowest, index_t highest) {
-    const auto range = static_cast<std::uint64_t>(highest - lowest) + 1;
-    return lowest + static_cast<index_t>(engine_() % range);
-  }
+  explicit random_choices(std::uint64_t seed);
+  index_t operator()(index_t lowest, index_t highest);
 
  private:
   std::mt19937_64 engine_;
@@ -110,5 +107,10 @@ dims random_broadcastable(Choose&& choose, const dims& shape) {
     if (choose(0, 3) == 0) extent = 1;
   return result;
 }
+
+// Compiled once, in random_layouts.cpp.
+extern template dims random_shape(random_choices&, const shape_options&);
+extern template placed_layout random_layout(random_choices&, const dims&, sharing);
+extern template dims random_broadcastable(random_choices&, const dims&);
 
 }  // namespace shale::test

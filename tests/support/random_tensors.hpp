@@ -2,7 +2,9 @@
 // positions that the tested code did not compute.
 #pragma once
 
+#include <cstddef>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "shale/memory_pool.hpp"
@@ -12,25 +14,27 @@
 
 namespace shale::test {
 
-inline index_list as_list(const dims& values) { return {values.begin(), values.end()}; }
+index_list as_list(const dims& values);
 
 /// The storage positions of a tensor's elements, in row-major order of its indices.
-inline index_list positions_of(const tensor& values) {
-  return index_oracle::strided(as_list(values.shape()), as_list(values.strides()), values.offset())
-      .positions;
-}
+index_list positions_of(const tensor& values);
+
+/// The bytes of the elements in row-major order, for elements of `bytes_each` bytes.
+std::vector<std::byte> element_bytes_of(const tensor& values, std::size_t bytes_each);
 
 /// The elements in row-major order.
 template <class T>
 std::vector<T> elements_of(const tensor& values) {
-  const index_list positions = positions_of(values);
-  std::vector<T> result;
-  result.reserve(positions.size());
-  for (const auto position : positions) {
-    T element;
-    std::memcpy(&element, values.storage().data() + position * static_cast<index_t>(sizeof(T)),
-                sizeof(T));
-    result.push_back(element);
+  const std::vector<std::byte> bytes = element_bytes_of(values, sizeof(T));
+  std::vector<T> result(bytes.size() / sizeof(T));
+  if constexpr (std::is_same_v<T, bool>) {  // whose vector has no bytes of elements
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      bool element;
+      std::memcpy(&element, &bytes[i], 1);
+      result[i] = element;
+    }
+  } else if (!result.empty()) {
+    std::memcpy(static_cast<void*>(result.data()), bytes.data(), bytes.size());
   }
   return result;
 }
@@ -53,13 +57,9 @@ tensor random_tensor(Choose&& choose, const dims& shape, sharing may_share = sha
 
 /// For each element of `shape` in row-major order, the row-major number of the element of shape
 /// `source_shape` that is broadcast there.
-inline index_list broadcast_positions(const dims& source_shape, const dims& shape) {
-  return index_oracle::row_major(as_list(source_shape)).broadcast_to(as_list(shape)).positions;
-}
+index_list broadcast_positions(const dims& source_shape, const dims& shape);
 
 /// Every byte of a storage.
-inline std::vector<std::byte> bytes_of(const storage& bytes) {
-  return {bytes.data(), bytes.data() + bytes.size_bytes()};
-}
+std::vector<std::byte> bytes_of(const storage& bytes);
 
 }  // namespace shale::test

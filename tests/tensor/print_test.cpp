@@ -54,6 +54,58 @@ TEST(Print, IntegersArePlainAndAligned) {
             "uint64 (1,)");
 }
 
+TEST(Print, TimesAreThoseOfTheirUnit) {
+  const tensor counts = tensor::of<std::int64_t>({0, -1, not_a_time});
+  const logical_dtype hours{.kind = logical_kind::datetime, .unit = time_unit::hour};
+  EXPECT_EQ(to_string(counts, {.logical = hours}),
+            "[1970-01-01T00 1969-12-31T23           NaT]\n"
+            "datetime64[h] (3,)");
+  const logical_dtype spans{.kind = logical_kind::timedelta, .unit = time_unit::day, .step = 7};
+  EXPECT_EQ(to_string(counts.narrow(0, 1, 1), {.logical = spans}),
+            "[-1]\n"
+            "timedelta64[7D] (1,)");
+}
+
+TEST(Print, TextsAreElementsOfTheirCharacters) {
+  const logical_dtype bytes{.kind = logical_kind::bytes};
+  const logical_dtype text{.kind = logical_kind::text};
+  const std::uint8_t letters[] = {'a', 'b', 0, 'c', 0, 0, 0, 0, 0, 0x1b, 0xff, 'd'};
+  const tensor words = tensor::of<std::uint8_t>(letters, {2, 2, 3});
+  EXPECT_EQ(to_string(words, {.logical = bytes}),
+            "[[       'ab'         'c']\n"
+            " [         '' '\\x1b\\xffd']]\n"
+            "S3 (2, 2)");
+  // The characters may lie apart.
+  EXPECT_EQ(to_string(words.select(2, 0).swapaxes(0, 1), {.logical = bytes}),
+            "[    'a' 'c\\x1b']\n"
+            "S2 (2,)");
+  EXPECT_EQ(to_string(tensor::of<std::uint32_t>({0xe9, 0x20ac, 0}), {.logical = text}),
+            "'\xc3\xa9\xe2\x82\xac'\n"
+            "U3 ()");
+  EXPECT_EQ(to_string(words.narrow(2, 0, 0), {.logical = bytes}),
+            "[['' '']\n"
+            " ['' '']]\n"
+            "S0 (2, 2)");
+  // Long axes are cut, but no text.
+  EXPECT_EQ(to_string(words, {.threshold = 1, .edge_items = 1, .logical = bytes}),
+            to_string(words, {.logical = bytes}));
+  const tensor many = tensor::of<std::uint8_t>({'a', 'b'}).view({1, 2}).broadcast_to({9, 2});
+  EXPECT_EQ(to_string(many, {.threshold = 8, .edge_items = 1, .logical = bytes}),
+            "['ab' ... 'ab']\n"
+            "S2 (9,)");
+}
+
+TEST(Print, LogicalDtypesNeedTheirStorage) {
+  for (const auto kind : {logical_kind::datetime, logical_kind::bytes, logical_kind::text}) {
+    try {
+      to_string(counting({3}), {.logical = logical_dtype{.kind = kind}});
+      FAIL();
+    } catch (const error& failure) {
+      EXPECT_EQ(failure.code(), errc::invalid_argument);
+    }
+  }
+}
+
 TEST(Print, BooleansAreTrueAndFalse) {
   const bool values[] = {true, false, false, true};
   EXPECT_EQ(to_string(tensor::of<bool>(values, {2, 2})),

@@ -17,13 +17,13 @@ FLOORS = {
 
 # The floor of each public header: the floor whose source implements it.
 HEADERS = {
-    "core": "convert dims dtype error index layout region scalar slice small_floats",
+    "core": "convert dims dtype error index layout logical_dtype region scalar slice small_floats",
     "storage": "access existing_file mapped_file memory_pool shared_memory storage",
     "tensor": "index_entry print tensor view",
-    "parallel": "apply apply_operands executor for_each reduce tile_source",
-    "ops": "creation decompositions distances einsum elementwise evaluate expr functions gradient histograms least_squares linalg linear_systems manipulation masks matrix_functions matrix_updates ops order_statistics padding random reductions scans scatter searching sorting spectra statistics take tensor_products windows",
+    "parallel": "apply apply_operands executor fold_axes for_each halo map_tiles reduce tile_source",
+    "ops": "creation decompositions distances einsum elementwise evaluate expr functions gradient histograms least_squares linalg linear_systems low_rank manipulation masks matrix_functions matrix_updates ops order_statistics padding random reductions rolling scans scatter searching sorting spectra statistics take tall_qr tensor_products windows",
     "format": "attribute_value level_entry space_report stored_chunk verification",
-    "array": "array array_spec codec_choice container dimension_names pending_commit rechunk snapshot transaction version writable_array",
+    "array": "array array_spec codec_choice container coordinates dimension_names logical_arrays pending_commit rechunk snapshot transaction version writable_array",
     "interop": "npy npz raw t7 unfinished_file",
 }
 FLOOR_OF_HEADER = {f"include/shale/{name}.hpp": floor

@@ -52,6 +52,11 @@ class Oracles(unittest.TestCase):
         self.assertEqual(np.float32(0.1).tobytes(), struct.pack("<f", 0.1))
         self.assertEqual(np.arange(6).reshape(2, 3).T[::-1].tolist(), [[2, 5], [1, 4], [0, 3]])
 
+    def test_numpy_brings_its_accuracy_sets(self):
+        import numpy as np
+        sets = list(pathlib.Path(np.__file__).parent.glob("*core/tests/data/umath-validation-set-*.csv"))
+        self.assertGreaterEqual(len(sets), 20)
+
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

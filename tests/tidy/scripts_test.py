@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The scripts that others rely on: whether script/environment lets anything of the caller through, what
 script/verdict says of a run, what script/rename moves, where mutations find a function, which harnesses
-script/check fuzzes, and whether scripts work from any folder."""
+script/check fuzzes, how test programs are linked, and whether scripts work from any folder."""
 
 import argparse
 import os
@@ -282,6 +282,23 @@ class FixedFuzzing(unittest.TestCase):
         self.assertIn("npy", harnesses)
         numbers = re.search(r"declare -A runs=\(([^)]*)\)", script)[1]
         self.assertEqual(sorted(re.findall(r"\[(\w+)\]=\d+", numbers)), sorted(harnesses))
+
+
+class Programs(unittest.TestCase):
+    """How the build links test programs of which a part is optimized (cmake/ShaleBuild.cmake)."""
+
+    def test_optimized_objects_come_first(self):
+        rules = Environment.build / "build.ninja"
+        if not rules.exists():
+            return  # another generator made the build
+        programs = set()
+        for program, inputs in re.findall(r"^build (tests/\S+): CXX_EXECUTABLE_LINKER\S* (.*?)(?: \||$)",
+                                          rules.read_text(), re.M):
+            optimized = ["_optimized.dir/" in word for word in inputs.split() if word.startswith("tests/")]
+            if any(optimized):
+                programs.add(program)
+                self.assertEqual(optimized, sorted(optimized, reverse=True), program)
+        self.assertIn("tests/format/format_test", programs)
 
 
 class Elsewhere(Scratch):

@@ -107,7 +107,9 @@ THROUGH = {
     },
     "src/ops/evaluation": {
         "gathered_inputs": ("tests/ops/take_test.cpp", "indices and inputs that overlap an output"),
+        "operand_parts": ("tests/ops/rolling_test.cpp", "operands of every kind"),
         "source_reads": ("tests/array/part_write_test.cpp", "values that read what they replace"),
+        "transformed_windows": ("tests/ops/transformed_windows_test.cpp", "correlate and convolve"),
         "compile": ("tests/ops/expr_random_test.cpp", "every operation of eval"),
     },
     "src/ops/linalg": {
@@ -159,6 +161,7 @@ THROUGH = {
     "src/parallel/pass": {
         "copy": ("tests/ops/ops_test.cpp", "copies between dtypes and layouts"),
         "prepare": ("tests/parallel/apply_test.cpp", "operands of every call"),
+        "typed_operands": ("tests/parallel/apply_test.cpp", "operands of other dtypes than the function's"),
         "unit_states": ("tests/ops/scans_test.cpp", "reductions and scans in every way"),
         "unit_work": ("tests/parallel/pass_loop_test.cpp", "passes in every way"),
     },

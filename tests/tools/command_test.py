@@ -41,6 +41,28 @@ def partial_pivots(a):
     return np.eye(len(a))[:, rows], np.tril(packed[:, :k], -1) + np.eye(len(a), k), np.triu(packed[:k])
 
 
+def positive_qr(a):
+    """The QR factors whose triangle has no negative number on its diagonal."""
+    q, r = np.linalg.qr(a)
+    signs = np.where(np.diag(r) < 0, -1.0, 1.0)
+    return q * signs, r * signs[:, None]
+
+
+def signed_svd(a, rank, oversampling=10, iterations=2, *, seed):
+    """The largest singular values; the largest element of each row of vh is positive."""
+    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    signs = np.array([np.sign(row[np.argmax(abs(row))]) for row in vh])
+    return (u * signs)[:, :rank], s[:rank], (vh * signs[:, None])[:rank]
+
+
+def principal_components(samples, count, oversampling=10, iterations=2, *, seed):
+    """Mean, components, explained variance, its share, and singular values."""
+    mean = samples.mean(0)
+    _, s, vh = signed_svd(samples - mean, len(mean), seed=seed)
+    variance = s**2 / (len(samples) - 1)
+    return mean, vh[:count], variance[:count], variance[:count] / variance.sum(), s[:count]
+
+
 class Command(ShaleCase):
     # ---- help and usage --------------------------------------------------------------------------
 
@@ -737,6 +759,12 @@ class Command(ShaleCase):
            for name in "sum prod mean min amin max amax any all count_nonzero".split()},
         **{name: ["{}(f)", "{}(i.T)", "{}(f, axis=0)", "{}(i, 1)", "{}(h)"] for name in
            "argmin argmax".split()},
+        **{name: ["{}(g)", "{}(i.T)", "{}(g, axis=0)", "{}(g, 1)", "{}(h)", "{}(g, axis=1, keepdims=True)"]
+           for name in "nanargmin nanargmax".split()},
+        **{name: ["{}(f, 3)", "{}(i, 2, 0)", "{}(f.T, window=4, axis=1)", "{}(i > 0, 6)", "{}(f * 2, 1, -2)"]
+           for name in "rolling_sum rolling_mean".split()},
+        **{name: ["{}(f, 3)", "{}(i, 2, 0)", "{}(f.T, window=4, axis=1)", "{}(i > 0, 6)", "{}(h, 2)"]
+           for name in "rolling_min rolling_max".split()},
         **{name: ["{}(f)", "{}(i.T)", "{}(f, axis=0)", "{}(i > 0, 1)", "{}(h, -1)"] for name in
            "cumulative_sum cumsum cumulative_prod cumprod".split()},
         **{name: ["{}(f, axis=0)", "{}(i, 1)", "{}(h, 0)"] for name in "cummin cummax".split()},
@@ -772,7 +800,9 @@ class Command(ShaleCase):
         "take_along_axis": ["{}(f, i % 4, axis=0)", "{}(f, i, 1)", "{}(f, i[:1], axis=1)"],
         **{name: ["{}(f[0], p[1, :3])", "{}(i[0], i[1, :2], mode='same')", "{}(f[0], i[1], mode='full')",
                   "{}(f[0, :3], p.ravel(), mode='valid')", "{}(f[0, :4], p[1], mode='same')",
-                  "{}(f.T[2, ::-1], i[0, :1])", "{}(i.ravel() > 0, i[0, :3] > 0, mode='same')"]
+                  "{}(f.T[2, ::-1], i[0, :1])", "{}(i.ravel() > 0, i[0, :3] > 0, mode='same')",
+                  "{}(i[0], i[1, :3], mode='full', method='fft')", "{}(p[0], p[1, :3] * 3, 'same', 'fft')",
+                  "{}(p[0], p[1, :2], method='direct')"]
            for name in "correlate convolve".split()},
         "stack": ["{}((f, p))", "{}((f, p), axis=2)"],
         "reshape": ["{}(f, (6, 4))", "{}(f, (2, -1))"], "ravel": ["{}(f.T)"],
@@ -798,6 +828,8 @@ class Command(ShaleCase):
         **{name: ["{}(f)", "{}(i, 0)", "{}(h)", "{}(g.T, axis=0)"] for name in "sort argsort".split()},
         "median": ["{}(f)", "{}(i, 0)", "{}(f, axis=1)", "{}(g, 1)", "{}(f[:3], axis=0)"],
         "quantile": ["{}(f, 0.3)", "{}(i, 0.25, 0)", "{}(g, 0.9, axis=1)", "{}(p, 1, 0)", "{}(p, q=0)"],
+        "nanmedian": ["{}(g)", "{}(i, 0)", "{}(g, axis=1)", "{}(h)", "{}(g[:3], axis=0)"],
+        "nanquantile": ["{}(g, 0.3)", "{}(i, 0.25, 0)", "{}(g, 0.9, axis=1)", "{}(h[:2], 1)", "{}(g, q=0)"],
         "searchsorted": ["{}(linspace(-3, 3, 7), f, side='right')",
                          "{}(linspace(-3, 3, 7), g)"],
         "digitize": ["{}(f, linspace(-3, 3, 7))", "{}(f, linspace(3, -3, 7))", "{}(f, linspace(-3, 3, 7), right=True)",
@@ -820,6 +852,11 @@ class Command(ShaleCase):
         "eig": ["1 + abs(t @ {0}(t)[1] - {0}(t)[1] * {0}(t)[0])"],
         "svd": ["{}(f)[1]", "{0}(f, False)[0] * {0}(f, False)[1] @ {0}(f, full_matrices=False)[2]",
                 "abs({}(f)[0])"],
+        "tsqr": ["{}(f)[0]", "{}(f)[1]", "{}(p.T)[0]", "{0}(f.T)[0] @ {0}(f.T)[1]"],
+        "svd_lowrank": ["{}(f, 4, seed=1)[1]", "{}(p.T, 2, seed=3)[0]", "{}(f, 3, 1, 4, seed=2)[2]",
+                        "{}(p, rank=2, oversampling=2, iterations=0, seed=0)[1]"],
+        "pca": ["{}(f, 2, seed=1)[0]", "{}(p, 3, seed=3)[1]", "{}(f.T, 2, iterations=1, seed=2)[2]",
+                "{}(f.T, count=2, seed=2)[3]", "{}(p, 2, 9, 0, seed=2)[4]"],
         "lstsq": ["{}(f.T, i[0])[0]", "{}(f.T, f.T[:, :2])[2]", "{}(f.T, i.T, rtol=0.2)[3]"],
         "pinv": ["{}(f)", "{}(f.T, rtol=0.2)"], "matrix_rank": ["{}(f)", "{}(f[:, :1] @ i[:1])", "{}(f, 0.5)"],
         "cond": ["{}(f)"], "svdvals": ["{}(f)", "{}(f.reshape(2, 2, 6))"],
@@ -855,6 +892,11 @@ class Command(ShaleCase):
         "softmax": lambda a, axis=-1: np.exp(a) / np.sum(np.exp(a), axis, keepdims=True),
         "log_softmax": lambda a, axis=-1: (d := a - np.max(a, axis, keepdims=True)) - np.log(
             np.sum(np.exp(d), axis, keepdims=True)),
+        **{f"rolling_{name}": lambda a, window, axis=-1, fold=getattr(np, name): fold(
+            np.lib.stride_tricks.sliding_window_view(a, window, axis), -1)
+           for name in "sum mean min max".split()},
+        **{name: lambda a, v, mode=mode, method="direct", function=getattr(np, name): function(a, v, mode)
+           for name, mode in (("correlate", "valid"), ("convolve", "full"))},
         "vector_norm": lambda x, axis=None, keepdims=False, ord=2: np.linalg.norm(
             x.ravel() if axis is None else x, ord, axis, keepdims),
         "cdist": lambda a, b, p=2: np.linalg.norm(a[:, None] - b, p, -1),
@@ -878,6 +920,7 @@ class Command(ShaleCase):
             l := np.triu(a).T if upper else np.tril(a))[:0].sum() + np.linalg.inv(l @ l.T),
         "lu": partial_pivots, "slogdet": np.linalg.slogdet, "qr": np.linalg.qr, "eig": np.linalg.eig,
         "eigh": lambda a, upper=False: np.linalg.eigh(a, "U" if upper else "L"), "svd": np.linalg.svd,
+        "tsqr": positive_qr, "svd_lowrank": signed_svd, "pca": principal_components,
         "lstsq": lambda a, b, rtol=None: (found := np.linalg.lstsq(a, b, rtol))[:2] + (int(found[2]), found[3]),
         "cholesky": lambda a, upper=False: (lambda l: l.T if upper else l)(np.linalg.cholesky(a)),
         "pinv": lambda a, rtol=1e-15: np.linalg.pinv(a, rtol),
@@ -903,10 +946,11 @@ class Command(ShaleCase):
         "astype": lambda a, to: a.astype(to), **random_reference.FUNCTIONS,
     }
     OF_MATRICES = ("solve triangular_solve inv det cholesky pinv cond svdvals eigvalsh eigvals matrix_norm "
-                   "matrix_power expm cholesky_solve cholesky_inverse slogdet lu qr eigh eig svd lstsq").split()
+                   "matrix_power expm cholesky_solve cholesky_inverse slogdet lu qr eigh eig svd tsqr svd_lowrank "
+                   "pca lstsq").split()
     # Results are tuples.
     OF_SEVERAL = ("topk kthvalue mode histogram gradient nonzero unique_counts unique_inverse unique_all "
-                  "slogdet lu qr eigh eig svd lstsq").split()
+                  "slogdet lu qr eigh eig svd tsqr svd_lowrank pca lstsq").split()
     OTHER_NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2",
                    "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
                    "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
@@ -920,7 +964,8 @@ class Command(ShaleCase):
                  "shift": "1", "reps": "(2, 1)", "repeats": "2", "axis": "1", "axis1": "0", "axis2": "1",
                  "source": "0", "destination": "1", "start": "1", "stop": "4", "N": "3", "low": "0",
                  "high": "9", "fill_value": "5", "pad_width": "1", "q": "0.5", "indices": "arange(3)",
-                 "condition": "(eye(3) > 0)", "count": "2", "bins": "arange(3)", "v": "arange(3)"}
+                 "condition": "(eye(3) > 0)", "count": "2", "rank": "2", "window": "2", "bins": "arange(3)",
+                 "v": "arange(3)"}
     OWN_ARGUMENTS = {"asin": {"x": "(eye(3) / 2)"}, "acos": {"x": "(eye(3) / 2)"},
                      "atanh": {"x": "(eye(3) / 2)"}, "bincount": {"x": "arange(3)"},
                      "searchsorted": {"a": "arange(3)"}, "correlate": {"a": "arange(9)"},

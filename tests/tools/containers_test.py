@@ -110,6 +110,53 @@ class Containers(ShaleCase):
                 self.shale("rm", "one.shale:other/name")
         self.shale("verify", "all.shale")
 
+    def stored_chunks(self, address):
+        """The chunks of an array, without their places in the file."""
+        chunks = self.shale("ls", "--chunks", "--json", address).json()[0]["stored_chunks"]
+        return [{key: chunk[key] for key in chunk if key != "offset"} for chunk in chunks]
+
+    def test_copies_carry_chunks_on_as_they_are(self):
+        values = self.forms()
+        chunked = ["packed", "rounded", "quick", "raw", "wide", "single"]
+        for command in (["copy.shale"], ["--replace"]):
+            before = {name: self.stored_chunks(f"forms.shale:{name}") for name in chunked}
+            done = self.shale("convert", "forms.shale", *command, "--json").json()
+            self.assertEqual(done["cost"]["tiles_decoded"], 0)
+            file = "forms.shale" if command == ["--replace"] else command[0]
+            for name in chunked:
+                with self.subTest(file=file, name=name):
+                    self.assertEqual(self.stored_chunks(f"{file}:{name}"), before[name])
+                    self.assert_same(self.load(f"{file}:{name}"), values[name])
+            self.shale("verify", file)
+        # One array, and one that replaces another; then forms that are not those of the source.
+        self.shale("convert", "forms.shale:quick", "one.shale:a")
+        for how, decoded in ((["-f"], False), (["-f", "--codec", "shuffle,lz4:3"], False),
+                             (["-f", "--codec", "shuffle,lz4:4"], True),
+                             (["-f", "--chunk", "9,31"], True), (["-f", "--as", "float64"], True)):
+            with self.subTest(how):
+                done = self.shale("convert", "forms.shale:quick", "one.shale:a", *how, "--json").json()
+                self.assertEqual(done["cost"]["tiles_decoded"] > 0, decoded)
+                self.assert_same(self.load("one.shale:a"), values["quick"].astype(self.load("one.shale:a").dtype))
+                self.shale("convert", "forms.shale:quick", "one.shale:a", "-f", "--chunk", "9,30",
+                           "--codec", "shuffle,lz4:3", "--as", values["quick"].dtype.name)
+
+    def test_damaged_chunks_are_not_carried_on(self):
+        self.forms()
+        path = self.path / "forms.shale"
+        chunk = self.shale("ls", "--chunks", "--json", "forms.shale:quick").json()[0]["stored_chunks"][3]
+        bytes_now = bytearray(path.read_bytes())
+        bytes_now[chunk["offset"] + 5] ^= 16
+        path.write_bytes(bytes_now)
+        index = ", ".join(map(str, chunk["index"]))
+        for target in (["new.shale"], ["new.shale:a"], ["--replace"]):
+            with self.subTest(target):
+                source = "forms.shale:quick" if target == ["new.shale:a"] else "forms.shale"
+                self.refused(CORRUPT, "convert", source, *target,
+                             says=["[corrupt]", f"chunk ({index}) of 'quick' in forms.shale",
+                                   f"byte {chunk['offset']}"])
+                self.assertEqual([file for file in self.files() if file.startswith("new")], [])
+        self.refused(CORRUPT, "cat", "forms.shale:quick", says="[corrupt]")
+
     def test_copies_carry_no_damage_on(self):
         self.survey()
         bytes_now = bytearray((self.path / "survey.shale").read_bytes())
@@ -940,6 +987,62 @@ class Containers(ShaleCase):
         self.refused(FAILED, "set", "survey.shale", "--unset", "title", says="no attribute")
         self.refused(FAILED, "set", "survey.shale:dem/", "a=1", says="'dem' is an array")
         self.refused(USAGE, "create", "survey.shale:.attributes", "--shape", "3", says="reserved")
+
+    def climate(self):
+        """A level with temperatures over time, y and x, and coordinates of most axes."""
+        for name, shape, dims in (("t2m", (4, 2, 3), "time y x"), ("time", (4,), "time"), ("y", (2,), "y"),
+                                  ("lat", (2, 3), "y x")):
+            np.save(self.path / "x.npy", np.arange(np.prod(shape)).reshape(shape) / 2)
+            self.shale("convert", "x.npy", f"c.shale:run/{name}")
+            self.shale("set", f"c.shale:run/{name}", f"_ARRAY_DIMENSIONS={json.dumps(dims.split())}")
+        self.shale("set", "c.shale:run/t2m", "units=K", "coordinates=lat")
+        self.shale("set", "c.shale:run/y", "units=1")
+
+    def test_conventions_of_coordinates_are_shown(self):
+        self.climate()
+        told = self.facts("c.shale:run/t2m")
+        self.assertEqual([told[key] for key in ("dimensions", "units", "coordinates")],
+                         [["time", "y", "x"], "K", {"axes": ["run/time", "run/y", None], "others": ["run/lat"]}])
+        self.assertNotIn("conventions_problem", told)
+        self.assertEqual(self.facts("c.shale:run/y", "units", "attribute_kinds", "dimensions"),
+                         ["1", {"_ARRAY_DIMENSIONS": "list of texts", "units": "text"}, ["y"]])
+        shown = self.shale("info", "c.shale:run/t2m").out
+        for line in (r"dimensions +time, y, x\n", r"units +K\n", r"coordinates +time: run/time\n +y: run/y\n"
+                     r" +also run/lat\n"):
+            self.assertRegex(shown, line)
+        self.assertNotIn("attribute", shown)
+        lines = self.shale("ls", "-l", "c.shale").out.splitlines()
+        self.assertEqual([line.split()[-1] for line in lines],
+                         ["name", "run/lat", "run/t2m", "run/time", "run/y"])
+        self.assertRegex(lines[0], r"^dtype +shape +units +kind")
+        self.assertRegex(lines[2], r"^float64 +\(time: 4, y: 2, x: 3\) +K +dense")
+        listed = {array["name"]: array for array in self.shale("ls", "--json", "c.shale").json()}
+        self.assertEqual(listed["run/t2m"], told)
+        self.survey()
+        self.assertNotIn("units", self.shale("ls", "-l", "survey.shale").out)
+        self.assertFalse({"units", "dimensions", "coordinates"} & set(self.facts("survey.shale:dem")))
+
+    def test_coordinates_that_do_not_fit_are_noted(self):
+        self.climate()
+        self.shale("resize", "c.shale:run/time", "5")
+        done = self.shale("set", "c.shale:run/t2m", "units=degC")
+        self.assertIn("coordinates do not fit their array", done.err)
+        self.assertIn("got extent 5, the array has 4", done.err)
+        self.assertEqual(self.shale("set", "c.shale:run/t2m", "units=K", "-q").err, "")
+        told = self.facts("c.shale:run/t2m")
+        self.assertIn("do not fit", told["conventions_problem"])
+        self.assertEqual((told["units"], told["dimensions"]), ("K", ["time", "y", "x"]))
+        self.assertNotIn("coordinates", told)
+        shown = self.shale("info", "c.shale:run/t2m").out
+        self.assertRegex(shown, r"conventions +coordinates do not fit their array \[corrupt\]\n")
+        self.assertRegex(shown, r"attribute coordinates +lat\n")
+        self.shale("resize", "c.shale:run/time", "4")
+        done = self.shale("set", "c.shale:run/t2m", "coordinates=lat lon", "--json")
+        self.assertIn("no array 'run/lon'", done.json()["conventions_problem"])
+        done = self.shale("set", "c.shale:run/t2m", '_ARRAY_DIMENSIONS=["y"]', "--json")
+        self.assertIn("got 1 names, its rank is 3", done.json()["conventions_problem"])
+        self.shale("set", "c.shale:run/t2m", '_ARRAY_DIMENSIONS=["y", "", "x"]', "coordinates=/run/lat")
+        self.refused(FAILED, "set", "c.shale:none", "units=K", says="no array")
 
     def test_ls_lists_a_level(self):
         self.survey()

@@ -68,6 +68,19 @@ class ShaleCase(unittest.TestCase):
         """Whether AddressSanitizer is in the command: it holds memory of its own."""
         return b"__asan_init" in pathlib.Path(self.command).read_bytes()
 
+    def isas(self):
+        """The instruction sets whose kernels can run here: values of SHALE_ISA."""
+        found = []
+        for isa in ("baseline", "avx2", "avx512"):
+            done = subprocess.run([self.command, "eval", "exp(zeros(1))"], env={**os.environ, "SHALE_ISA": isa},
+                                  text=True, capture_output=True, timeout=120)
+            if done.returncode == 0:
+                found.append(isa)
+            else:
+                self.assertIn("usable on this CPU", done.stderr)
+        self.assertIn("baseline", found)
+        return found
+
     def assert_same(self, got, wanted):
         wanted = np.asarray(wanted)
         self.assertEqual(got.dtype, wanted.dtype)

@@ -9,6 +9,7 @@
 #include "data/container_change.hpp"
 #include "data/input_files.hpp"
 #include "data/json_value.hpp"
+#include "data/logical.hpp"
 #include "data/name_advice.hpp"
 #include "notation/address.hpp"
 #include "shale/container.hpp"
@@ -33,11 +34,14 @@ int run(const append_options& options) {
   checked.check = true;  // a copy of damaged bytes would get valid checksums
   engine work(checked, "append");
   input_files files(open_mode::read, checked.checksums());
-  const expr values = files.open(source).values;
+  const operand read = files.open(source);
+  const expr& values = read.values;
   dims shape;
   dtype type = values.dtype();
   const std::uint64_t generation = change_existing_container(target.file, [&](transaction& change) {
     explaining_names(target.file, target.array, [&] {
+      if (const auto present = change.find(target.array))
+        require_same_logical_dtype(*present, read.logical);
       const writable_array longer = change.append(target.array, values, options.axis);
       shape = longer.shape();
       type = longer.dtype();
@@ -73,10 +77,10 @@ void add_append(command_line& line) {
   options->engine.add_to(*command);
   command->footer(
       "The source needs the rank of the array, and its extents along all other axes. Its elements\n"
-      "are converted to the dtype of the array. Processes that read the array see its old shape\n"
-      "until they open it again. The cost is that of the new elements and of the chunks at the\n"
-      "old end, not of the array; but a dense array that grows along another axis than the first\n"
-      "is copied.\n"
+      "are converted to the dtype of the array. Times need its unit, and texts its length.\n"
+      "Processes that read the array see its old shape until they open it again. The cost is that\n"
+      "of the new elements and of the chunks at the old end, not of the array; but a dense array\n"
+      "that grows along another axis than the first is copied.\n"
       "\n"
       "Examples:\n"
       "  shale append log.shale:plate step.npy\n"

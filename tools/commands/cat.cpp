@@ -5,8 +5,11 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "commands/command_line.hpp"
 #include "commands/engine.hpp"
@@ -14,8 +17,10 @@
 #include "data/preview.hpp"
 #include "data/raw_options.hpp"
 #include "notation/address.hpp"
+#include "shale/logical_dtype.hpp"
 #include "terminal/interrupt.hpp"
 #include "terminal/output.hpp"
+#include "terminal/table.hpp"
 
 namespace shale::tools {
 
@@ -49,21 +54,50 @@ void append_element(std::string& line, T value) {
   else fmt::format_to(std::back_inserter(line), "{}", value);
 }
 
-// Prints a block of two axes. With `ends_rows`, its last column is the array's last column.
-void print_block(const tensor& block, bool ends_rows) {
+// Adds a text to a row. A text with commas or quotes, or with blanks at its ends, gets quotes around
+// it. So does an empty one, because readers skip empty lines.
+void append_quoted(std::string& line, std::string_view text) {
+  const std::string shown = printable(text);
+  const bool has_blank = shown.starts_with(' ') || shown.ends_with(' ');
+  if (!shown.empty() && !has_blank && shown.find_first_of(",\"") == std::string::npos) {
+    line += shown;
+    return;
+  }
+  line += '"';
+  for (const char character : shown) line.append(character == '"' ? 2 : 1, character);
+  line += '"';
+}
+
+// Prints rows of cells, each of which `append` adds to a row by its number. With `ends_rows`, the
+// last column is that of the array.
+template <class Append>
+void print_cells(index_t rows, index_t columns, bool ends_rows, Append&& append) {
+  std::string text;
+  for (index_t row = 0; row < rows; ++row) {
+    for (index_t column = 0; column < columns; ++column) {
+      append(text, static_cast<std::size_t>(row * columns + column));
+      text += column + 1 == columns && ends_rows ? '\n' : ',';
+    }
+    print_data(text);
+    text.clear();
+  }
+}
+
+// Prints a block of two axes, or of texts with their axis of characters.
+void print_block(const tensor& block, const std::optional<logical_dtype>& logical, bool ends_rows) {
   const index_t rows = block.shape(0);
   const index_t columns = block.shape(1);
   visit(block.dtype(), all_types{}, [&]<class T>(std::type_identity<T>) {
     const std::span<const T> elements = block.elements<const T>();
-    std::string text;
-    for (index_t row = 0; row < rows; ++row) {
-      for (index_t column = 0; column < columns; ++column) {
-        append_element(text, elements[static_cast<std::size_t>(row * columns + column)]);
-        text += column + 1 == columns && ends_rows ? '\n' : ',';
+    print_cells(rows, columns, ends_rows, [&](std::string& text, std::size_t number) {
+      if (!logical) return append_element(text, elements[number]);
+      if constexpr (std::is_same_v<T, std::int64_t>) {
+        text += time_text(*logical, elements[number]);
+      } else if constexpr (std::is_same_v<T, std::uint8_t> || std::is_same_v<T, std::uint32_t>) {
+        const auto length = static_cast<std::size_t>(block.shape(2));
+        append_quoted(text, decoded_text(elements.subspan(number * length, length)));
       }
-      print_data(text);
-      text.clear();
-    }
+    });
   });
 }
 
@@ -78,20 +112,24 @@ void let_go(const tensor& printed) {
 
 void print_csv(const operand& source) {
   expr values = source.values;
-  if (values.rank() > 2)
-    throw error(
-        errc::invalid_argument, "cat --csv prints one or two axes",
-        {fmt::format("got shape {}: choose a slice, as in array[0]", to_string(values.shape()))});
+  const auto& logical = source.logical;
+  const dims shape = logical ? logical_shape(*logical, values.shape()) : values.shape();
+  if (shape.size() > 2)
+    throw error(errc::invalid_argument, "cat --csv prints one or two axes",
+                {fmt::format("got shape {}: choose a slice, as in array[0]", to_string(shape))});
   std::optional<tensor> stored = source.elements;
-  while (values.rank() < 2) {
-    values = values.expand_dims(values.rank());
-    if (stored) stored = stored->expand_dims(stored->rank());
+  for (index_t rank = shape.size(); rank < 2; ++rank) {
+    values = values.expand_dims(rank);
+    if (stored) stored = stored->expand_dims(rank);
   }
   const index_t rows = values.shape()[0];
   const index_t columns = values.shape()[1];
-  if (values.size() == 0) return;
+  if (rows == 0 || columns == 0) return;
+  const std::size_t element_bytes =
+      item_bytes(values.dtype()) *
+      static_cast<std::size_t>(values.rank() > 2 ? std::max<index_t>(values.shape()[2], 1) : 1);
   const auto fitting =
-      std::max<index_t>(static_cast<index_t>(csv_block_bytes() / item_bytes(values.dtype())), 1);
+      std::max<index_t>(static_cast<index_t>(csv_block_bytes() / element_bytes), 1);
   const index_t block_columns = std::min(columns, fitting);
   const index_t block_rows = std::max<index_t>(fitting / columns, 1);
   for (index_t row = 0; row < rows; row += block_rows) {
@@ -100,7 +138,7 @@ void print_csv(const operand& source) {
     for (index_t column = 0; column < columns; column += block_columns) {
       const index_t width = std::min(block_columns, columns - column);
       throw_if_interrupted();
-      print_block(eval(band.narrow(1, column, width)), column + width == columns);
+      print_block(eval(band.narrow(1, column, width)), logical, column + width == columns);
       if (stored) let_go(stored->narrow(0, row, height).narrow(1, column, width));
     }
   }
@@ -130,6 +168,7 @@ int run(const cat_options& options) {
                             .threshold = options.all ? std::numeric_limits<index_t>::max() : 1000,
                             .edge_items = options.edge_items,
                             .precision = options.precision,
+                            .logical = source.logical,
                             .checkpoint = throw_if_interrupted};
   print_in_pieces((source.elements && !silent.check ? to_string(*source.elements, style)
                                                     : preview(source.values, style)) +

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "commands/command_line.hpp"
 #include "commands/engine.hpp"
@@ -11,6 +12,7 @@
 #include "data/container_change.hpp"
 #include "data/input_files.hpp"
 #include "data/json_value.hpp"
+#include "data/logical.hpp"
 #include "data/raw_options.hpp"
 #include "data/target.hpp"
 #include "notation/address.hpp"
@@ -92,6 +94,9 @@ void require_t7_dtypes(const std::vector<array_facts>& arrays, const address& so
   }
 }
 
+template <class Writer>
+constexpr bool holds_logical = std::is_same_v<Writer, npz_writer>;
+
 // Copies `arrays` of a file into one archive or file of Torch7, which `archive` writes.
 template <class Writer>
 std::vector<conversion> into_archive(Writer archive, const std::vector<array_facts>& arrays,
@@ -106,13 +111,20 @@ std::vector<conversion> into_archive(Writer archive, const std::vector<array_fac
     const expr values = type ? astype(read.values, *type) : read.values;
     written done{.type = values.dtype()};
     const address to = place(target, source, array.name);
-    const auto add = [&](const tensor& elements) { archive.add(to.array, elements); };
+    std::optional<logical_dtype> logical;
+    if (holds_logical<Writer>) logical = kept_logical_dtype(read.logical, values);
+    const auto add = [&](const tensor& elements) {
+      if constexpr (holds_logical<Writer>) archive.add(to.array, elements, logical);
+      else archive.add(to.array, elements);
+    };
     if (is_direct) {
       add(*read.elements);
       done.stored_bytes = read.elements->size_bytes();
     } else {
       done = add_computed(target.file, values, add);
     }
+    if (read.logical && !logical)
+      done.not_kept.push_back(lost_logical_dtype(*read.logical, values.dtype()));
     all.push_back({to, values.shape(), done});
   }
   replace_target([&] { archive.finish(); });
@@ -139,7 +151,7 @@ std::vector<conversion> copy_arrays(transaction& change, input_files& files, con
     with_context([&] { return "convert " + printable(from.label()); },
                  [&] {
                    const operand read = files.open(from);
-                   const contents copy{read.values, type, origin_of(read)};
+                   const contents copy{read.values, type, origin_of(read), read.logical};
                    const address to = place(target, source, array.name);
                    all.push_back({to, read.values.shape(),
                                   put_array(change, target.file, to.array, copy, options.writing)});
@@ -221,7 +233,8 @@ std::vector<conversion> convert(input_files& files, const address& source, const
   // One tensor is a file of Torch7 by itself, as it is an .npy file.
   const address to =
       target.format == file_format::t7 ? target : place(target, source, source.array);
-  const written done = write_target(to, {read.values, type, origin_of(read)}, options.writing);
+  const written done =
+      write_target(to, {read.values, type, origin_of(read), read.logical}, options.writing);
   return {{to, read.values.shape(), done}};
 }
 
@@ -293,12 +306,17 @@ void add_convert(command_line& line) {
       "attributes, unless --dense, --chunked, --chunk, --codec or --as changes them. A slice\n"
       "keeps them too, in chunks that are at most as long as its axes. Arrays of other files\n"
       "become dense.\n"
+      "Chunks of an array that keeps all this are copied as they are stored: they are compared "
+      "with\n"
+      "their checksums, but not decoded.\n"
       "A copy contains no free space and no old generations, so --replace compacts a container.\n"
       "It holds the writer's lock meanwhile, so that no commit of another process is lost.\n"
       "With -f, an existing target keeps its own form. It also keeps its attributes, except those\n"
       "that the source has too.\n"
       "Chunks are chosen anew if the number of axes changes. The command names every property\n"
       "that it cannot keep.\n"
+      "What integers of NumPy's files stand for, times and texts, is kept in containers, .npy and\n"
+      ".npz files.\n"
       "A chunked array gets other chunks in the way of `shale rechunk`, perhaps through a\n"
       "temporary file, if the memory budget does not hold the chunks that would be decoded again.\n"
       "\n"

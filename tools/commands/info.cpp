@@ -39,9 +39,12 @@ void add_array(facts& list, const array_facts& array) {
     list.add("unreadable",
              fmt::format("{} [{}]", array.problem->message(), name(array.problem->code())));
   if (!array.described) return;
-  list.add("dtype", std::string(name(array.type)));
-  list.add("shape", joined(array.shape));
-  list.add("elements", format_count(static_cast<std::uint64_t>(element_count(array.shape))));
+  const dims shape = array.shown_shape();
+  list.add("dtype", array.type_name());
+  list.add("shape", joined(shape));
+  list.add("elements", format_count(static_cast<std::uint64_t>(element_count(shape))));
+  if (array.logical)
+    list.add("stored as", fmt::format("{}, {}", name(array.type), joined(array.shape)));
   list.add("kind", array.kind);
   if (array.chunk_shape) {
     list.add("chunk", joined(*array.chunk_shape));
@@ -55,8 +58,9 @@ void add_array(facts& list, const array_facts& array) {
                ? fmt::format("{} of these are present", format_bytes(array.stored_bytes))
                : fmt::format("{} (ratio {})", format_bytes(array.stored_bytes), array.ratio()));
   if (array.modified) list.add("changed", fmt::format("in generation {}", *array.modified));
+  array.by_convention.add_to(list);
   for (const auto& [key, value] : array.attributes)
-    list.add("attribute " + key, attribute_text(value));
+    if (!array.by_convention.shows(key)) list.add("attribute " + key, attribute_text(value));
 }
 
 // The attributes of the container and of its levels.

@@ -111,31 +111,56 @@ void print_names(const snapshot& generation) {
   }
 }
 
+// A line of the table, without a cell for the units.
+std::vector<std::string> cells_of(const std::string& file, const array_facts& array) {
+  if (array.kind == "level")
+    return {"", "", array.kind, "", "", "", "", "", "", name_in_address(array.name)};
+  if (!array.described)
+    return {std::string(name(array.problem->code())),
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            "",
+            name_in_address(array.name)};
+  return {array.type_name(),
+          array.by_convention.dimensions.empty() ? to_string(array.shown_shape())
+                                                 : array.by_convention.named(array.shape),
+          array.kind,
+          chunk_text(array),
+          array.codec,
+          format_bytes(array.logical_bytes),
+          format_bytes(array.stored_bytes),
+          array.ratio(),
+          array.modified ? fmt::format("{}", *array.modified) : "",
+          array.name.empty() ? file : name_in_address(array.name)};
+}
+
 void print_table(const std::string& file, const std::vector<array_facts>& arrays) {
-  table list({{"dtype"},
-              {"shape"},
-              {"kind"},
-              {"chunk"},
-              {"codec"},
-              {"logical", alignment::right},
-              {"stored", alignment::right},
-              {"ratio", alignment::right},
-              {"changed", alignment::right},
-              {"name"}});
+  std::vector<table::column> columns{{"dtype"},
+                                     {"shape"},
+                                     {"kind"},
+                                     {"chunk"},
+                                     {"codec"},
+                                     {"logical", alignment::right},
+                                     {"stored", alignment::right},
+                                     {"ratio", alignment::right},
+                                     {"changed", alignment::right},
+                                     {"name"}};
+  const bool any_units = std::any_of(arrays.begin(), arrays.end(), [](const array_facts& array) {
+    return array.by_convention.units.has_value();
+  });
+  constexpr index_t units_at = 2;
+  if (any_units) columns.insert(columns.begin() + units_at, table::column{"units"});
+  table list(std::move(columns));
   for (const array_facts& array : arrays) {
-    if (array.kind == "level") {
-      list.add({"", "", array.kind, "", "", "", "", "", "", name_in_address(array.name)});
-      continue;
-    }
-    if (!array.described) {
-      list.add({std::string(name(array.problem->code())), "", "", "", "", "", "", "", "",
-                name_in_address(array.name)});
-      continue;
-    }
-    list.add({std::string(name(array.type)), to_string(array.shape), array.kind, chunk_text(array),
-              array.codec, format_bytes(array.logical_bytes), format_bytes(array.stored_bytes),
-              array.ratio(), array.modified ? fmt::format("{}", *array.modified) : "",
-              array.name.empty() ? file : name_in_address(array.name)});
+    std::vector<std::string> cells = cells_of(file, array);
+    if (any_units)
+      cells.insert(cells.begin() + units_at, array.by_convention.units.value_or(std::string()));
+    list.add(std::move(cells));
   }
   if (!list.empty()) print_data(list.to_string());
 }

@@ -8,6 +8,7 @@
 #include "commands/command_line.hpp"
 #include "data/array_facts.hpp"
 #include "data/container_change.hpp"
+#include "data/conventions.hpp"
 #include "data/name_advice.hpp"
 #include "notation/address.hpp"
 #include "notation/attribute.hpp"
@@ -65,6 +66,14 @@ attribute_list change_attributes(transaction& change, const address& target,
   return change.find(target.array)->attributes();
 }
 
+// What the attributes of the array say now; nothing if it is a level, or if another process has
+// removed it.
+conventions conventions_now(const address& target) {
+  const snapshot now = container::open(target.file).latest();
+  const std::optional<array> found = now.find(target.array);
+  return found ? conventions_of(now, *found) : conventions();
+}
+
 int run(const set_options& options) {
   const address target = parse_target(options.array);
   const std::vector<attribute> attributes = new_attributes(options);
@@ -72,12 +81,16 @@ int run(const set_options& options) {
   const std::uint64_t generation = change_existing_container(target.file, [&](transaction& change) {
     now = change_attributes(change, target, attributes, options.unset);
   });
+  const conventions meant = conventions_now(target);
+  // The values are stored all the same: arrays that they name may be made or resized next.
+  if (meant.problem && !options.quiet) note(fmt::format("shale: {}", meant.problem->what()));
   if (options.json) {
     nlohmann::json json{{"file", target.file},
                         {"array", target.array},
                         {"address", target.label()},
                         {"generation", generation}};
     add_attributes(json, now);
+    meant.add_to(json);
     print_report(json);
   } else if (!options.quiet) {
     note(fmt::format("{}: {} attribute{} in generation {}", target.label(), now.size(),
@@ -106,12 +119,17 @@ void add_set(command_line& line) {
       "Without an array, the attributes are those of the container; with a '/' at the end, those\n"
       "of a level of names.\n"
       "The command makes all changes or none.\n"
+      "By the conventions of CF and xarray, _ARRAY_DIMENSIONS names the axes, `units` is the unit\n"
+      "of the elements, and `coordinates` names arrays with coordinates. Both are text, also\n"
+      "units=1. _LOGICAL_DTYPE says what integers stand for: datetime64[ns], timedelta64[25s], or\n"
+      "texts along the last axis of uint8 (S) or uint32 (U). A note says what does not fit.\n"
       "`shale info` shows attributes as text, and with --json as JSON.\n"
       "\n"
       "Examples:\n"
       "  shale set survey.shale:dem unit=m scale=0.5 'range=[0, 1200]'\n"
       "  shale set survey.shale:dem 'comment=as measured' 'version=\"1.0\"'\n"
-      "  shale set survey.shale:dem '_ARRAY_DIMENSIONS=[\"y\", \"x\"]'\n"
+      "  shale set survey.shale:dem '_ARRAY_DIMENSIONS=[\"y\", \"x\"]' 'coordinates=lat lon'\n"
+      "  shale set survey.shale:time '_LOGICAL_DTYPE=datetime64[h]'\n"
       "  shale set survey.shale title='Survey of 2026'\n"
       "  shale set survey.shale:raw/2026/ source=aerial\n"
       "  shale set survey.shale:dem --unset comment");

@@ -25,6 +25,7 @@ array_facts describe_header(const npy_header& header, std::string kind) {
   array_facts facts;
   facts.type = header.dtype;
   facts.shape = header.shape;
+  facts.logical = header.logical;
   facts.kind = std::move(kind);
   if (header.fortran_order) facts.kind += ", Fortran order";
   if (header.byte_order != std::endian::little) facts.kind += ", big-endian";
@@ -68,6 +69,12 @@ std::string array_facts::ratio() const {
                      static_cast<double>(logical_bytes) / static_cast<double>(stored_bytes));
 }
 
+std::string array_facts::type_name() const {
+  return logical ? shale::name(*logical, shape) : std::string(shale::name(type));
+}
+
+dims array_facts::shown_shape() const { return logical ? logical_shape(*logical, shape) : shape; }
+
 std::optional<std::uint64_t> array_facts::chunks() const {
   if (!chunk_shape) return std::nullopt;
   index_t count = 1;
@@ -86,10 +93,15 @@ nlohmann::json array_facts::to_json() const {
   if (!described) return json;
   json["dtype"] = shale::name(type);
   json["shape"] = tools::to_json(shape);
+  if (logical) {
+    json["logical_dtype"] = type_name();
+    json["logical_shape"] = tools::to_json(shown_shape());
+  }
   json["kind"] = kind;
   json["stored_bytes"] = stored_bytes;
   json["logical_bytes"] = logical_bytes;
   add_attributes(json, attributes);
+  by_convention.add_to(json);
   if (chunk_shape) json["chunk_shape"] = tools::to_json(*chunk_shape);
   if (const auto count = chunks()) json["chunks"] = *count;
   if (!codec.empty()) json["codec"] = codec;
@@ -98,7 +110,7 @@ nlohmann::json array_facts::to_json() const {
   return json;
 }
 
-array_facts describe_array(const array& stored) {
+array_facts describe_array(const snapshot& generation, const array& stored) {
   array_facts facts;
   facts.name = stored.name();
   facts.type = stored.dtype();
@@ -107,6 +119,8 @@ array_facts describe_array(const array& stored) {
   facts.stored_bytes = stored.stored_bytes();
   facts.modified = stored.modified();
   facts.attributes = stored.attributes();
+  facts.by_convention = conventions_of(generation, stored);
+  facts.logical = facts.by_convention.logical;
   facts.kind = "dense";
   if (stored.kind() == array_kind::chunked) {
     facts.kind = "chunked";
@@ -127,7 +141,8 @@ array_facts describe_sound_member(const npz_file& archive, const std::string& na
 }
 
 array_facts describe_array(const snapshot& generation, const std::string& name) {
-  return described_or_problem(name, [&] { return describe_array(generation.at(name)); });
+  return described_or_problem(name,
+                              [&] { return describe_array(generation, generation.at(name)); });
 }
 
 array_facts describe_member(const npz_file& archive, const std::string& name) {

@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "data/conventions.hpp"
 #include "notation/address.hpp"
 #include "shale/array.hpp"
+#include "shale/logical_dtype.hpp"
 #include "shale/npz.hpp"
 #include "shale/snapshot.hpp"
 #include "shale/t7.hpp"
@@ -26,8 +28,9 @@ struct array_facts {
   std::string name;     ///< empty if the file holds one array without a name
   std::string address;  ///< as it can be typed: a '[' in the name is doubled
   shale::dtype type = shale::dtype::float32;
-  dims shape;
-  std::string kind;  ///< "dense", "chunked", "mapped", "deflated", "level", …
+  dims shape;                            ///< of the stored elements
+  std::optional<logical_dtype> logical;  ///< what they stand for
+  std::string kind;                      ///< "dense", "chunked", "mapped", "deflated", "level", …
   std::optional<dims> chunk_shape;
   std::string codec;               ///< empty if no codec encodes the elements
   std::uint64_t stored_bytes = 0;  ///< of an ASCII file of Torch7: of its elements in memory
@@ -35,6 +38,7 @@ struct array_facts {
   std::optional<std::string> fill_value;
   std::optional<std::uint64_t> modified;  ///< the generation that changed the array last
   attribute_list attributes;
+  conventions by_convention;  ///< what some of the attributes say
 
   /// The reason why the elements cannot be read.
   std::optional<error> problem;
@@ -45,14 +49,19 @@ struct array_facts {
   /// The number of chunks that cover the shape, stored or not; empty if the array has none.
   std::optional<std::uint64_t> chunks() const;
 
+  /// The name of the logical dtype, or else of the dtype; and the shape without an axis of
+  /// characters.
+  std::string type_name() const;
+  dims shown_shape() const;
+
   /// Logical bytes per stored byte as text, "2.17"; "-" if no bytes are stored.
   std::string ratio() const;
 
   nlohmann::json to_json() const;
 };
 
-/// An array of a container.
-array_facts describe_array(const array& stored);
+/// An array of that generation of a container.
+array_facts describe_array(const snapshot& generation, const array& stored);
 
 /// An array of a container. A damaged or unsupported one is described by its problem alone.
 /// Throws   not_found, io

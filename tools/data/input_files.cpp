@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "data/logical.hpp"
 #include "data/name_advice.hpp"
 #include "data/raw_options.hpp"
 #include "shale/npy.hpp"
@@ -15,12 +16,17 @@ namespace {
 // How many names an error lists at most.
 constexpr std::size_t names_in_errors = 8;
 
-operand operand_of(const address& source, const tensor& whole) {
+operand operand_of(const address& source, const tensor& whole,
+                   const std::optional<logical_dtype>& logical = std::nullopt) {
   tensor elements = whole;
   if (source.index)
     elements = with_context([&] { return "slice " + source.text; },
                             [&] { return whole.index(*source.index); });
-  return {.location = source, .values = expr(elements), .elements = elements, .stored = {}};
+  return {.location = source,
+          .values = expr(elements),
+          .elements = elements,
+          .stored = {},
+          .logical = logical_of_slice(logical, source.index, whole.rank())};
 }
 
 // The name in the address, or the only name in the file.
@@ -71,8 +77,9 @@ operand input_files::open_array(const address& source) {
       name_in(source, source.array.empty() ? generation.names({}, {}, names_in_errors + 1)
                                            : std::vector<std::string>());
   const array stored = find_array(generation, name, source);
+  const std::optional<logical_dtype> logical = usable_logical_dtype(stored);
   if (stored.kind() == array_kind::dense) {
-    operand dense = operand_of(source, stored.map());
+    operand dense = operand_of(source, stored.map(), logical);
     dense.stored = stored;
     return dense;
   }
@@ -80,22 +87,29 @@ operand input_files::open_array(const address& source) {
   if (source.index)
     values = with_context([&] { return "slice " + source.text; },
                           [&] { return values.index(*source.index); });
-  return {.location = source, .values = values, .elements = std::nullopt, .stored = stored};
+  return {.location = source,
+          .values = values,
+          .elements = std::nullopt,
+          .stored = stored,
+          .logical = logical_of_slice(logical, source.index, stored.rank())};
 }
 
 operand input_files::open(const address& source) {
   switch (source.format) {
     case file_format::shale:
       return open_array(source);
-    case file_format::npy:
-      return operand_of(source, read_npy(source.file));
+    case file_format::npy: {
+      const tensor whole = read_npy(source.file);
+      return operand_of(source, whole, inspect_npy(source.file).logical);
+    }
     case file_format::npz: {
       const npz_file& archive = archive_at(source.file);
       return explaining_members(archive, [&] {
-        return operand_of(source, archive.read(name_in(source, archive.names()),
-                                               {.checksum = checksums_ == checksum_use::compared
-                                                                ? npz_checksum::always
-                                                                : npz_checksum::copied}));
+        const std::string name = name_in(source, archive.names());
+        const npz_checksum checked =
+            checksums_ == checksum_use::compared ? npz_checksum::always : npz_checksum::copied;
+        const tensor whole = archive.read(name, {.checksum = checked});
+        return operand_of(source, whole, archive.inspect(name).header.logical);
       });
     }
     case file_format::t7: {
@@ -111,7 +125,8 @@ operand input_files::open(const address& source) {
 
 std::vector<array_facts> input_files::describe_container(const address& source) {
   const snapshot& generation = generation_of(source.file);
-  if (!source.array.empty()) return {describe_array(find_array(generation, source.array, source))};
+  if (!source.array.empty())
+    return {describe_array(generation, find_array(generation, source.array, source))};
   std::vector<array_facts> arrays;
   for (const std::string& name : generation.names())
     arrays.push_back(describe_array(generation, name));

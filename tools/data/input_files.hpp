@@ -11,6 +11,7 @@
 #include "shale/container.hpp"
 #include "shale/executor.hpp"
 #include "shale/functions.hpp"
+#include "shale/logical_dtype.hpp"
 #include "shale/npz.hpp"
 #include "shale/t7.hpp"
 
@@ -28,6 +29,9 @@ struct operand {
 
   /// The container's array that the elements belong to.
   std::optional<array> stored = std::nullopt;
+
+  /// What the integers stand for.
+  std::optional<logical_dtype> logical = std::nullopt;
 };
 
 /// The files that a command reads. Each is opened once, so that all operands from a container come

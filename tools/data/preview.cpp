@@ -26,32 +26,39 @@ index_t leading_axes(const dims& shape, index_t edge) {
 
 // The first position of each of the `leading` axes, and both ends of each longer axis after them.
 // The slices are taken before they are joined, because slicing a join would compute all of it.
-expr corners(const expr& values, index_t axis, index_t leading, index_t end) {
-  if (axis == values.rank()) return values;
+expr corners(const expr& values, index_t axis, index_t rank, index_t leading, index_t end) {
+  if (axis == rank) return values;
   const index_t length = values.shape()[axis];
-  if (axis < leading) return corners(values.narrow(axis, 0, 1), axis + 1, leading, end);
-  if (length <= 2 * end) return corners(values, axis + 1, leading, end);
-  const std::array ends{corners(values.narrow(axis, 0, end), axis + 1, leading, end),
-                        corners(values.narrow(axis, length - end, end), axis + 1, leading, end)};
+  if (axis < leading) return corners(values.narrow(axis, 0, 1), axis + 1, rank, leading, end);
+  if (length <= 2 * end) return corners(values, axis + 1, rank, leading, end);
+  const std::array ends{
+      corners(values.narrow(axis, 0, end), axis + 1, rank, leading, end),
+      corners(values.narrow(axis, length - end, end), axis + 1, rank, leading, end)};
   return concat(ends, axis);
 }
 
 }  // namespace
 
 std::string preview(const expr& values, const print_options& options) {
-  if (values.size() <= options.threshold) return to_string(eval(values), options);
-  const index_t leading = leading_axes(values.shape(), options.edge_items);
+  // The characters of texts are never cut.
+  const dims elements =
+      options.logical ? logical_shape(*options.logical, values.shape()) : values.shape();
+  if (element_count(elements) <= options.threshold) return to_string(eval(values), options);
+  const index_t leading = leading_axes(elements, options.edge_items);
   // One position more than the printer shows makes it print an ellipsis.
   const index_t end = options.edge_items + 1;
   dims extents = values.shape();
-  for (index_t& extent : extents) extent = std::min(extent, 2 * end);
+  for (index_t axis = 0; axis < elements.size(); ++axis)
+    extents[axis] = std::min(extents[axis], 2 * end);
   print_options always_cut = options;
   always_cut.threshold = 0;
   // Broadcasting gives the leading axes their extents and takes no memory.
-  const tensor shown = eval(corners(values, 0, leading, end)).broadcast_to(extents);
+  const tensor shown =
+      eval(corners(values, 0, elements.size(), leading, end)).broadcast_to(extents);
   const std::string text = to_string(shown, always_cut);
-  return fmt::format("{}{} {}", text.substr(0, text.rfind('\n') + 1), name(values.dtype()),
-                     to_string(values.shape()));
+  const std::string type =
+      options.logical ? name(*options.logical, values.shape()) : std::string(name(values.dtype()));
+  return fmt::format("{}{} {}", text.substr(0, text.rfind('\n') + 1), type, to_string(elements));
 }
 
 }  // namespace shale::tools

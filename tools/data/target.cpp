@@ -9,9 +9,12 @@
 
 #include "data/container_change.hpp"
 #include "data/input_files.hpp"
+#include "data/logical.hpp"
 #include "data/name_advice.hpp"
+#include "notation/attribute.hpp"
 #include "notation/codec_text.hpp"
 #include "shale/executor.hpp"
+#include "shale/logical_arrays.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/npy.hpp"
 #include "shale/npz.hpp"
@@ -67,9 +70,11 @@ tensor map_new_file(const unfinished_file& file, dtype type, const dims& shape) 
   return tensor(made, type, whole);
 }
 
-written write_npy_file(const address& target, const expr& values, const target_options& options) {
+written write_npy_file(const address& target, const expr& values,
+                       const std::optional<logical_dtype>& logical, const target_options& options) {
   require_replaceable(target.file, options);
-  npy_writer writer(target.file, values.dtype(), values.shape(), {.existing = existing(options)});
+  npy_writer writer(target.file, values.dtype(), values.shape(),
+                    {.existing = existing(options), .logical = logical});
   try {
     eval_into(writer.elements(), values);
   } catch (error& failure) {
@@ -92,12 +97,13 @@ written write_raw_file(const address& target, const expr& values, const target_o
   return {.type = elements.dtype(), .stored_bytes = elements.size_bytes()};
 }
 
-written write_npz_file(const address& target, const expr& values, const target_options& options) {
+written write_npz_file(const address& target, const expr& values,
+                       const std::optional<logical_dtype>& logical, const target_options& options) {
   require_replaceable(target.file, options);
   npz_writer archive(target.file, {.existing = existing(options)});
   const std::string name = target.array.empty() ? "arr_0" : target.array;
-  const written done = add_computed(target.file, values,
-                                    [&](const tensor& elements) { archive.add(name, elements); });
+  const written done = add_computed(
+      target.file, values, [&](const tensor& elements) { archive.add(name, elements, logical); });
   replace_target([&] { archive.finish(); });
   return done;
 }
@@ -116,6 +122,24 @@ written write_t7_file(const address& target, const expr& values, const target_op
       target.file, values, [&](const tensor& elements) { file.add(target.array, elements); });
   replace_target([&] { file.finish(); });
   return done;
+}
+
+// Writes a file that is no container.
+written write_file(const address& target, const expr& values,
+                   const std::optional<logical_dtype>& logical, const target_options& options) {
+  switch (target.format) {
+    case file_format::npy:
+      return write_npy_file(target, values, logical, options);
+    case file_format::npz:
+      return write_npz_file(target, values, logical, options);
+    case file_format::t7:
+      return write_t7_file(target, values, options);
+    case file_format::raw:
+      return write_raw_file(target, values, options);
+    case file_format::shale:
+      break;
+  }
+  throw error(errc::unsupported, "no such format");
 }
 
 // The values for a part of an array, which keeps what it is: its dtype must be able to hold them.
@@ -216,14 +240,43 @@ bool is_better_rechunked(const array& from, const writable_array& to) {
 // The transaction keeps a mapping of each dense array until it ends. Its pages leave the resident
 // memory here, so that many arrays need no more of it than one.
 void write_whole(const writable_array& made, const contents& source) {
-  if (source.from && source.from->whole && is_better_rechunked(*source.from->whole, made)) {
-    rechunk(*source.from->whole, made);
+  const array* const whole = source.from && source.from->whole ? &*source.from->whole : nullptr;
+  if (whole && is_better_rechunked(*whole, made)) {
+    rechunk(*whole, made);
     return;
   }
-  made.write(source.values);
+  if (whole) made.copy_from(*whole);
+  else made.write(source.values);
   if (made.kind() != array_kind::dense) return;
   const storage written_bytes = made.map().storage();
   written_bytes.evict({0, written_bytes.size_bytes()});
+}
+
+// Chooses the logical dtype of a new array among its attributes, which are those of the array that
+// it replaces and then those of the array that it copies.
+void settle_logical_dtype(attribute_list& attributes, const contents& source, written& done) {
+  const auto is_logical = [](const auto& item) { return item.first == logical_dtype_key; };
+  const auto found = std::find_if(attributes.rbegin(), attributes.rend(), is_logical);
+  const std::string before = found == attributes.rend() ? "" : attribute_text(found->second);
+  const dims& shape = source.values.shape();
+  if (source.logical) {
+    std::erase_if(attributes, is_logical);
+    if (can_stand_for(*source.logical, done.type, shape))
+      attributes.emplace_back(logical_dtype_key, attribute_value(name(*source.logical)).stored());
+    else done.not_kept.push_back(lost_logical_dtype(*source.logical, done.type));
+    return;
+  }
+  const auto known = parse_logical_dtype(before);
+  const bool is_copied = source.from && std::any_of(source.from->attributes.begin(),
+                                                    source.from->attributes.end(), is_logical);
+  // A copy without a logical dtype has lost it, as a slice does without the axis of characters. One
+  // of a later version may fit the same integers.
+  const bool stays = known ? !is_copied && can_stand_for(*known, done.type, shape)
+                           : !source.from || done.type == source.from->spec.dtype;
+  if (stays || before.empty()) return;
+  std::erase_if(attributes, is_logical);
+  done.not_kept.push_back(fmt::format("logical dtype {}: the elements are {} {}", before,
+                                      name(done.type), to_string(shape)));
 }
 
 [[noreturn]] void throw_array_exists(const std::string& file, const std::string& name) {
@@ -289,6 +342,7 @@ written put_array(transaction& change, const std::string& file, const std::strin
   if (source.from)
     attributes.insert(attributes.end(), source.from->attributes.begin(),
                       source.from->attributes.end());
+  settle_logical_dtype(attributes, source, done);
   write_whole(before ? change.create_or_replace(name, form.spec) : change.create(name, form.spec),
               source);
   for (const auto& [key, value] : attributes) change.set_attribute(name, key, value);
@@ -381,20 +435,16 @@ written write_target(const address& target, const contents& source, const target
   if (wanted.type && *wanted.type != source.values.dtype())
     wanted.values = astype(source.values, *wanted.type);
   require_form(target, options);
-  switch (target.format) {
-    case file_format::shale:
-      return target.index ? write_part(target, wanted, options)
-                          : write_array(target, wanted, options);
-    case file_format::npy:
-      return write_npy_file(target, wanted.values, options);
-    case file_format::npz:
-      return write_npz_file(target, wanted.values, options);
-    case file_format::t7:
-      return write_t7_file(target, wanted.values, options);
-    case file_format::raw:
-      return write_raw_file(target, wanted.values, options);
-  }
-  throw error(errc::unsupported, "no such format");
+  if (target.format == file_format::shale)
+    return target.index ? write_part(target, wanted, options)
+                        : write_array(target, wanted, options);
+  const bool has_logical = target.format == file_format::npy || target.format == file_format::npz;
+  const auto logical =
+      has_logical ? kept_logical_dtype(wanted.logical, wanted.values) : std::nullopt;
+  written done = write_file(target, wanted.values, logical, options);
+  if (wanted.logical && !logical)
+    done.not_kept.push_back(lost_logical_dtype(*wanted.logical, wanted.values.dtype()));
+  return done;
 }
 
 }  // namespace shale::tools

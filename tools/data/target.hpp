@@ -15,6 +15,7 @@
 #include "shale/codec_choice.hpp"
 #include "shale/container.hpp"
 #include "shale/functions.hpp"
+#include "shale/logical_dtype.hpp"
 
 namespace CLI {
 class App;
@@ -45,8 +46,9 @@ std::optional<origin> origin_of(const operand& source);
 /// The elements to write.
 struct contents {
   expr values;
-  std::optional<dtype> type = std::nullopt;   ///< if the user asks for a dtype
-  std::optional<origin> from = std::nullopt;  ///< if the values are a copy
+  std::optional<dtype> type = std::nullopt;             ///< if the user asks for a dtype
+  std::optional<origin> from = std::nullopt;            ///< if the values are a copy
+  std::optional<logical_dtype> logical = std::nullopt;  ///< what the values stand for
 };
 
 struct written {
@@ -73,9 +75,12 @@ written add_computed(const std::string& file, const expr& values,
 
 /// Creates the array `name` of the container `file` in the transaction `change`. Its dtype, form
 /// and attributes come from the options, or else from the array that it replaces, or else from the
-/// array that `source` is a copy of. Attributes of the copied array have priority over those
-/// of the replaced array. A whole chunked array whose chunks are cut by the new ones is copied by
-/// `rechunk`, if the memory budget is too small to keep all chunks decoded that are needed again.
+/// array that `source` is a copy of. Attributes of the copied array have priority over those of the
+/// replaced array. The logical dtype is that of the values; numbers keep that of the replaced
+/// array, if they can stand for it. Chunks of a whole array that keeps its chunk shape, codec,
+/// dtype and fill value are not decoded. A whole chunked array whose chunks are cut by the new ones
+/// is copied by `rechunk`, if the memory budget is too small to keep all chunks decoded that are
+/// needed again.
 /// Returns  everything but the generation, which the commit determines
 /// Throws   already_exists, invalid_argument, what evaluation throws
 written put_array(transaction& change, const std::string& file, const std::string& name,

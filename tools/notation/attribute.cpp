@@ -13,6 +13,7 @@
 
 #include "notation/text_error.hpp"
 #include "shale/attribute_value.hpp"
+#include "shale/coordinates.hpp"
 #include "shale/error.hpp"
 
 namespace shale::tools {
@@ -102,9 +103,10 @@ attribute_value text_value(const std::string& text) {
   return text.starts_with('\xff') ? attribute_value::bytes(text) : attribute_value::of_stored(text);
 }
 
-attribute_value typed_value(const std::string& text) {
+attribute_value typed_value(std::string_view key, const std::string& text) {
   const nlohmann::json value = json_of_text(text);
   if (value.is_string()) return text_value(value.get_ref<const std::string&>());
+  if (key == units_key || key == coordinates_key) return attribute_value(text);
   if (value.is_boolean()) return attribute_value(value.get<bool>());
   if (value.is_number_float()) return attribute_value(value.get<double>());
   if (value.is_number())
@@ -185,8 +187,8 @@ attribute parse_attribute(std::string_view text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos || equals == 0)
     throw_at("attribute", "expected KEY=VALUE", text, 0);
-  return {std::string(text.substr(0, equals)),
-          typed_value(std::string(text.substr(equals + 1))).stored()};
+  const std::string_view key = text.substr(0, equals);
+  return {std::string(key), typed_value(key, std::string(text.substr(equals + 1))).stored()};
 }
 
 std::vector<attribute> parse_attributes(std::span<const std::string> texts) {

@@ -18,7 +18,8 @@ struct attribute {
 /// Parses KEY=VALUE. A VALUE that is JSON becomes a bool, an int64, a uint64 or a double, or a list
 /// of these or of texts, if one of them holds it (`[1, 0.5]` is a list of double), and JSON else
 /// (null, {"a": 1}, [1, "a"], []). A JSON string is a text without its quotes. Anything else is a
-/// text as it stands, or bytes if it is not UTF-8.
+/// text as it stands, or bytes if it is not UTF-8. The keys `units` and `coordinates` have texts by
+/// convention, so what is typed for them is no number: `units=1` is the text "1".
 /// Throws   located_error: no '=', no key; invalid_argument: a list of too many texts
 attribute parse_attribute(std::string_view text);
 

@@ -36,7 +36,7 @@ void chunk_part::load(const dims& tile, const tensor& into) const {
     const dims chunk = chunk_of(tile);
     const region covered = tile_region(whole_->shape(), whole_->tile_shape(), chunk);
     if (place == covered) return whole_->load(chunk, into);
-    const tensor elements = tensor::empty(covered.shape, dtype());
+    const tensor elements = tensor::empty(covered.shape, dtype(), &on_.pool());
     whole_->load(chunk, elements);
     parallel::copy_elements_here(into, detail::narrowed(elements, place, covered.start));
   });

@@ -18,15 +18,13 @@
 #include "parallel/sources/load_tile.hpp"
 #include "shale/error.hpp"
 #include "shale/expr.hpp"
+#include "shale/memory_pool.hpp"
 #include "storage/blocks/backing.hpp"
 #include "tensor/parts.hpp"
 
 namespace shale::arrays {
 
 namespace {
-
-// The number of chunks per thread that are read ahead.
-constexpr index_t chunks_ahead = 4;
 
 tensor element_tensor(const std::vector<std::byte>& element, dtype type) {
   storage bytes = storage::allocate(element.size());
@@ -115,7 +113,7 @@ bool chunk_tiles::decode_stored(std::uint64_t number, const tensor& into) const 
         static_cast<std::size_t>(entry->stored_bytes));
     try {
       store_->read(*entry, staged);
-      decode(staged, entry->flags, into);
+      decode(staged, entry->flags, into, executor::current().pool());
       return true;
     } catch (const error& failure) {
       const auto now = store_->find(number);
@@ -129,7 +127,8 @@ bool chunk_tiles::decode_stored(std::uint64_t number, const tensor& into) const 
 // The elements of the tile as the executor keeps them; nothing if the chunk is absent. Chunks of a
 // generation do not change, so nothing is looked up again. A tile at the edge of the array is kept
 // as it is cut off there: its strides decide the order in which it is folded, so they must be those
-// of a tile that is not kept.
+// of a tile that is not kept. What is kept may outlive the call's pool, so it lies in the default
+// pool. If that has no room, the call gets the tile in its own pool, and nothing is kept.
 std::optional<tensor> chunk_tiles::decoded_chunk(const dims& tile, executor& on) const {
   auto& state = parallel::state_of(on);
   const region covered = tile_region(shape_, layout_.chunk_shape, tile);
@@ -148,14 +147,23 @@ std::optional<tensor> chunk_tiles::decoded_chunk(const dims& tile, executor& on)
       .checksum = entry->checksum,
       .flags = entry->flags,
       .form = is_cut ? form_ + " as " + to_string(covered.shape) : form_};
-  auto chunk = state.decoded.get(stored, [&] {
-    const tensor elements = tensor::empty(covered.shape, dtype_);
+  const auto load_into = [&](memory_pool& pool) {
+    const tensor elements = tensor::empty(covered.shape, dtype_, &pool);
     const auto staged = format::codec_workspace::of_this_thread().staging(
         static_cast<std::size_t>(entry->stored_bytes));
     store_->read(*entry, staged);
-    decode(staged, entry->flags, elements);
+    decode(staged, entry->flags, elements, pool);
     return elements;
-  });
+  };
+  auto chunk = [&]() -> parallel::decoded_tiles::result {
+    memory_pool& lasting = memory_pool::default_pool();
+    try {
+      return state.decoded.get(stored, [&] { return load_into(lasting); });
+    } catch (const error& failed) {
+      if (failed.code() != errc::out_of_memory || &on.pool() == &lasting) throw;
+      return {load_into(on.pool()), false};
+    }
+  }();
   if (chunk.found) state.count.tile_found();
   else state.count.source_tile(bytes, entry->stored_bytes);
   return std::move(chunk.values);
@@ -174,13 +182,14 @@ tensor chunk_tiles::decoded_tile(const dims& tile, executor& on) const {
                            });
 }
 
-void chunk_tiles::decode(format::bytes_view stored, std::uint32_t flags, const tensor& into) const {
+void chunk_tiles::decode(format::bytes_view stored, std::uint32_t flags, const tensor& into,
+                         memory_pool& pool) const {
   auto& workspace = format::codec_workspace::of_this_thread();
   if (is_whole(into, layout_.chunk_shape)) {
     codec_.decode(stored, flags, bytes_of(into), workspace);
     return;
   }
-  const tensor whole = tensor::empty(layout_.chunk_shape, dtype_);
+  const tensor whole = tensor::empty(layout_.chunk_shape, dtype_, &pool);
   codec_.decode(stored, flags, bytes_of(whole), workspace);
   const region inside{dims::filled(shape_.size(), 0), into.shape()};
   parallel::copy_elements_here(into, detail::narrowed(whole, inside, inside.start));
@@ -212,14 +221,15 @@ bool chunk_tiles::reads_as_fill(format::bytes_view chunk) const {
 // The bytes of a whole chunk, as they are encoded.
 tensor chunk_tiles::whole_chunk(const tensor& values) const {
   tensor whole = values;
+  memory_pool& pool = executor::current().pool();
   if (!is_whole(values, layout_.chunk_shape)) {
-    whole = tensor::empty(layout_.chunk_shape, dtype_);
+    whole = tensor::empty(layout_.chunk_shape, dtype_, &pool);
     const region inside{dims::filled(shape_.size(), 0), values.shape()};
     if (values.shape() != layout_.chunk_shape) fill(whole);  // chunks.1
     parallel::copy_elements_here(detail::narrowed(whole, inside, inside.start), values);
   }
   if (dtype_ == dtype::boolean && detail::has_odd_bools(bytes_of(whole))) {
-    whole = whole.clone();
+    whole = whole.clone(&pool);
     detail::make_stored_bools(bytes_of(whole));
   }
   return whole;
@@ -250,6 +260,13 @@ void chunk_tiles::store(const dims& tile, const tensor& values) {
   require_tile(tile, values);
   const auto alone = claim(tile);
   replace(tile, values);
+}
+
+void chunk_tiles::store_encoded(const dims& tile, const format::encoded_chunk& chunk) {
+  require_inside(tile);
+  const auto alone = claim(tile);
+  detail::reporting([&] { return frame("write", tile); },
+                    [&] { store_->put(format::chunk_number(layout_, tile), chunk); });
 }
 
 void chunk_tiles::store_part(const dims& tile, const chunk_places& places, const tensor& values,

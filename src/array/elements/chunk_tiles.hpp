@@ -51,6 +51,10 @@ class chunk_tiles final : public tile_source, public parallel::decoded_source {
   /// the tile, it is loaded first. Threads that store parts of one tile take turns.
   void store_part(const dims& tile, const chunk_places& places, const tensor& values, executor& on);
 
+  /// Stores a chunk whose stored bytes decode to all of its elements, with the fill value beyond
+  /// the array's edge (chunks.1).
+  void store_encoded(const dims& tile, const format::encoded_chunk& chunk);
+
   /// Reads the region, which lies inside the array, into a tensor of its shape and of the array's
   /// dtype.
   void read(const region& part, const tensor& result, executor& on) const;
@@ -69,7 +73,8 @@ class chunk_tiles final : public tile_source, public parallel::decoded_source {
   std::optional<tensor> decoded_chunk(const dims& tile, executor& on) const;
   void read_part(const dims& tile, const region& part, const tensor& into, bool kept,
                  executor& on) const;
-  void decode(format::bytes_view stored, std::uint32_t flags, const tensor& into) const;
+  void decode(format::bytes_view stored, std::uint32_t flags, const tensor& into,
+              memory_pool& pool) const;
   tensor whole_chunk(const tensor& values) const;
   chunk_claims::claim claim(const dims& tile);
   void replace(const dims& tile, const tensor& values);

@@ -23,15 +23,17 @@ constexpr index_t segments_ahead = 16;
 // it.
 class segment_buffers {
  public:
-  explicit segment_buffers(executor& on) : buffers_(static_cast<std::size_t>(on.threads())) {}
+  explicit segment_buffers(executor& on)
+      : pool_(on.pool()), buffers_(static_cast<std::size_t>(on.threads())) {}
 
   format::bytes_span part(int worker, std::uint64_t bytes) {
     auto& buffer = buffers_[static_cast<std::size_t>(worker)];
-    if (!buffer) buffer = storage::allocate(dense_segment_bytes);
+    if (!buffer) buffer = storage::allocate(dense_segment_bytes, &pool_);
     return {buffer.data(), static_cast<std::size_t>(bytes)};
   }
 
  private:
+  memory_pool& pool_;
   std::vector<storage> buffers_;
 };
 

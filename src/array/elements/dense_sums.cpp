@@ -11,6 +11,7 @@
 #include "core/never_destroyed.hpp"
 #include "format/bytes/byte_order.hpp"
 #include "format/bytes/checksum.hpp"
+#include "shale/executor.hpp"
 #include "shale/index.hpp"
 #include "storage/system/fork_safe_mutex.hpp"
 
@@ -150,7 +151,7 @@ void dense_sums::compare(byte_range range) {
   storage buffer;
   for (std::uint64_t segment = range.offset / dense_segment_bytes; segment < end; ++segment) {
     if (known.compared->has(segment)) continue;
-    if (!buffer) buffer = storage::allocate(dense_segment_bytes);
+    if (!buffer) buffer = storage::allocate(dense_segment_bytes, &executor::current().pool());
     const std::uint64_t offset = segment * dense_segment_bytes;
     const format::bytes_span bytes{
         buffer.data(), static_cast<std::size_t>(std::min(dense_segment_bytes, total - offset))};

@@ -87,6 +87,9 @@ struct writable_array::implementation {
   /// Evaluates an expression into mapped elements of the array.
   void store_in_mapped(const tensor& into, const expr& values) const;
 
+  /// Whether a chunked array stores a chunk, with all changes so far.
+  bool has_chunks() const;
+
   /// Evaluates an expression into the elements that the view shows.
   void write(const parallel::axis_map& view, const expr& values) const;
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <vector>
 
 #include "core/allocating.hpp"
 #include "core/grid.hpp"
@@ -174,94 +173,72 @@ class copying {
 
   void in_one_pass() const {
     for_each_box(plan_.block_shape,
-                 [&](const region& block, index_t) { to_.write(block, from_.read(block)); });
+                 [&](const region& block) { to_.write(block, from_.read(block)); });
   }
 
-  // The file holds the blocks one after the other. A block consists of its pieces in the order in
-  // which the first pass reads them.
+  // The file holds the blocks one after the other. A block consists of the pieces that the boxes of
+  // the first pass cut it into, one after the other. Where they lie follows from their regions:
+  // arrays may have millions of blocks, so nothing is held for each.
   void in_two_passes() const {
-    const std::vector<std::uint64_t> begins = places_of_blocks();
-    std::vector<std::uint64_t> ends = begins;
     detail::scratch_file scratch(plan_.scratch_bytes);
-    for_each_box(plan_.read_shape, [&](const region& box, index_t) {
+    for_each_box(plan_.read_shape, [&](const region& box) {
       const tensor values = from_.read(box);
-      // A box has one piece of each block that it meets, so no two threads change one end.
-      for_each_piece(box, plan_.block_shape, [&](const region& common, const dims& index, index_t) {
-        const index_t block = detail::ravel(index, detail::grid_of(shape_, plan_.block_shape));
+      for_each_piece(box, plan_.block_shape, [&](const region& common, const dims& index) {
+        const region block = tile_region(shape_, plan_.block_shape, index);
         const tensor piece = tensor::empty(common.shape, from_.dtype(), &on_.pool());
         parallel::copy_elements_here(piece, detail::narrowed(values, common, box.start));
-        std::uint64_t& end = ends[static_cast<std::size_t>(block)];
-        scratch.write({piece.data(), piece.size_bytes()}, end);
-        end += piece.size_bytes();
+        scratch.write({piece.data(), piece.size_bytes()},
+                      place_of(block) + bytes_of(detail::elements_before(block, common)));
       });
     });
-    for_each_box(plan_.block_shape, [&](const region& block, index_t number) {
-      const tensor values = gathered(scratch, block, begins[static_cast<std::size_t>(number)]);
+    for_each_box(plan_.block_shape, [&](const region& block) {
+      const tensor values = gathered(scratch, block);
       scratch.check();
       to_.write(block, values);
     });
   }
 
  private:
-  // Calls `visit(box, number)` for all boxes of that shape.
+  // Calls `visit(box)` for all boxes of that shape, in row-major order.
   template <class Visit>
   void for_each_box(const dims& box_shape, Visit visit) const {
     const dims grid = detail::grid_of(shape_, box_shape);
     for (index_t number = 0; number < element_count(grid); ++number)
-      visit(tile_region(shape_, box_shape, detail::unravel(number, grid)), number);
+      visit(tile_region(shape_, box_shape, detail::unravel(number, grid)));
   }
 
-  // The part that `whole` has in common with a box.
-  region piece_of(const region& whole, const dims& box_shape, const dims& index) const {
-    return detail::intersection(tile_region(shape_, box_shape, index), whole);
-  }
-
-  // Calls `visit(common part, index of the box, number)` for the boxes that share elements with
-  // `whole`, numbered in row-major order, on all threads.
+  // Calls `visit(common part, index of the box)` for the boxes that share elements with `whole`, on
+  // all threads.
   template <class Visit>
   void for_each_piece(const region& whole, const dims& box_shape, Visit visit) const {
     const detail::tile_range touched = detail::tiles_under(whole, box_shape);
-    parallel::parallel_for_tiles(on_, touched.size(),
-                                 [&](index_t number, int) {
-                                   const dims index = touched.at(number);
-                                   visit(piece_of(whole, box_shape, index), index, number);
-                                 },
-                                 {.counted = false});
+    parallel::parallel_for_tiles(
+        on_, touched.size(),
+        [&](index_t number, int) {
+          const dims index = touched.at(number);
+          visit(detail::intersection(tile_region(shape_, box_shape, index), whole), index);
+        },
+        {.counted = false});
   }
 
-  // The elements of a block before each of its pieces.
-  std::vector<index_t> elements_before_pieces(const region& block) const {
-    const detail::tile_range touched = detail::tiles_under(block, plan_.read_shape);
-    std::vector<index_t> before;
-    index_t next = 0;
-    for (index_t number = 0; number < touched.size(); ++number) {
-      before.push_back(next);
-      next += element_count(piece_of(block, plan_.read_shape, touched.at(number)).shape);
-    }
-    return before;
+  std::uint64_t bytes_of(index_t elements) const {
+    return static_cast<std::uint64_t>(elements) * item_bytes(from_.dtype());
   }
 
-  std::vector<std::uint64_t> places_of_blocks() const {
-    std::vector<std::uint64_t> places;
-    std::uint64_t next = 0;
-    for_each_box(plan_.block_shape, [&](const region& block, index_t) {
-      places.push_back(next);
-      next += elements_of(block.shape) * item_bytes(from_.dtype());
-    });
-    return places;
+  // Where the block begins in the file.
+  std::uint64_t place_of(const region& block) const {
+    return bytes_of(detail::elements_before(region::all(shape_), block));
   }
 
-  tensor gathered(const detail::scratch_file& scratch, const region& block,
-                  std::uint64_t place) const {
+  tensor gathered(const detail::scratch_file& scratch, const region& block) const {
     const tensor values = tensor::empty(block.shape, from_.dtype(), &on_.pool());
     const storage bytes = storage::allocate(values.size_bytes(), &on_.pool());
-    scratch.read({bytes.data(), bytes.size_bytes()}, place);
-    const std::vector<index_t> before = elements_before_pieces(block);
-    for_each_piece(block, plan_.read_shape, [&](const region& common, const dims&, index_t number) {
+    scratch.read({bytes.data(), bytes.size_bytes()}, place_of(block));
+    for_each_piece(block, plan_.read_shape, [&](const region& common, const dims&) {
       const layout rows(common.shape);
       const tensor piece(
           bytes, from_.dtype(),
-          layout(common.shape, rows.strides(), before[static_cast<std::size_t>(number)]));
+          layout(common.shape, rows.strides(), detail::elements_before(block, common)));
       parallel::copy_elements_here(detail::narrowed(values, common, block.start), piece);
     });
     return values;

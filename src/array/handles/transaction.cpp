@@ -72,6 +72,27 @@ writable_array transaction::create(std::string_view name, const expr& values,
   return made;
 }
 
+writable_array transaction::create_copy(std::string_view name, const array& from) {
+  array_spec spec{.dtype = from.dtype(), .shape = from.shape(), .kind = from.kind()};
+  if (spec.kind == array_kind::chunked) {
+    spec.chunk_shape = from.chunk_shape();
+    spec.codec = from.codec();
+    spec.fill_value = from.fill_value();
+  }
+  const auto state = begun().state;
+  const arrays::running_write running(*state);
+  const writable_array made = create(name, spec);
+  try {
+    // The attributes come first: a commit that begins while chunks are copied refuses them.
+    for (const auto& [key, value] : from.attributes()) set_attribute(name, key, value);
+    made.copy_from(from);
+  } catch (...) {
+    arrays::array_changes(*state).discard(*made.implementation_->written);
+    throw;
+  }
+  return made;
+}
+
 // Makes an array under a name of its own, fills it, and gives it the name last, all in one running
 // write. Errors of the caller's tile sources pass unchanged, except that they name the array as the
 // caller knows it.

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <optional>
+
+#include "array/elements/carried_chunks.hpp"
 #include "array/elements/chunk_places.hpp"
 #include "array/elements/part_write.hpp"
 #include "array/handles/array_implementation.hpp"
@@ -112,6 +115,11 @@ void writable_array::implementation::write(const parallel::axis_map& view,
   }
 }
 
+bool writable_array::implementation::has_chunks() const {
+  const auto found = owner->find(written->name);
+  return found && !found->record.is_dense() && found->record.chunked().chunk_count > 0;
+}
+
 void writable_array::implementation::write_new_part(const region& added, const expr& values) const {
   const arrays::dense_writer writes(*owner, *written, arrays::dense_writer::purpose::append);
   const auto view = detail::narrowed(parallel::axis_map::identity(written->record.shape), added);
@@ -174,6 +182,35 @@ void writable_array::write_at(std::span<const index_entry> entries, const expr& 
                  self.write(parallel::axis_map::identity(shape()).index(entries), values);
                  self.owner->require_not_aborted();
                });
+}
+
+std::uint64_t writable_array::copy_from(const array& from) const {
+  const auto& self = state();
+  const auto& source = from.state();
+  return with_context(
+      [&] { return self.frame("copy " + source.label() + " to"); },
+      [&]() -> std::uint64_t {
+        const arrays::running_write running(*self.owner);
+        executor& on = executor::current();
+        const auto carried = detail::allocating([&]() -> std::optional<std::uint64_t> {
+          self.require_writable();
+          if (from.shape() != shape())
+            throw error(
+                errc::invalid_argument, "an array is copied to one of its shape",
+                {fmt::format("got {}, wanted {}", to_string(shape()), to_string(from.shape()))});
+          if (!source.view || !arrays::stored_alike(source.record, self.written->record) ||
+              self.has_chunks())
+            return std::nullopt;
+          return arrays::carry_chunks({*source.view, source.record, source.label()},
+                                      *self.owner->tiles_of(*self.written), on);
+        });
+        if (!carried) {
+          const executor::scope comparing(on.with_checksums(checksum_use::compared));
+          self.write(parallel::axis_map::identity(shape()), expr(from));
+        }
+        self.owner->require_not_aborted();
+        return carried.value_or(0);
+      });
 }
 
 std::shared_ptr<tile_source> writable_array::tiles() const {

@@ -1,5 +1,6 @@
-// A set of generations, as ranges. Whether any of them lies in the life of a range of bytes is
-// asked for each entry of the space map, and there may be as many ranges as readers.
+// A set of generations, held as sorted ranges. It answers fast whether a range of generations
+// overlaps it: the space map asks this for each of its entries, and there may be as many ranges as
+// readers.
 #pragma once
 
 #include <cstdint>

@@ -40,8 +40,8 @@ class range_set {
     return std::prev(after)->first;
   }
 
-  /// The first byte after `byte` of which the set contains one and not the other; UINT64_MAX if it
-  /// contains none of those from `byte` on.
+  /// The first byte after `byte` that is in the set if `byte` is not, and not in it if `byte` is.
+  /// UINT64_MAX if the set contains no byte from `byte` on.
   std::uint64_t end_of_run(std::uint64_t byte) const noexcept {
     const auto after = ranges_.upper_bound(byte);
     if (after != ranges_.begin() && std::prev(after)->second > byte)
@@ -67,7 +67,7 @@ class range_set {
     return {first, end};
   }
 
-  /// Adds a range, of which the set may contain any part.
+  /// Adds a range. The set may contain any part of it.
   void unite(std::uint64_t first, std::uint64_t end) {
     if (first == end) return;
     auto found = ranges_.upper_bound(first);
@@ -80,7 +80,7 @@ class range_set {
     ranges_.emplace_hint(found, first, end);
   }
 
-  /// Removes a range, of which the set may contain any part.
+  /// Removes a range. The set may contain any part of it.
   void erase(std::uint64_t first, std::uint64_t end) {
     auto found = ranges_.upper_bound(first);
     if (found != ranges_.begin() && std::prev(found)->second > first) --found;

@@ -76,7 +76,7 @@ struct array_record {
   /// that set it.
   bool live = false;
 
-  /// Notes, in byte order of their keys, each key once.
+  /// Attributes, in byte order of their keys, each key once.
   std::vector<std::pair<std::string, std::string>> attributes;
 
   // The transaction sets these members.

@@ -1,5 +1,5 @@
-// Values of attributes, and their bytes in a file. docs/container-format.md, "Attributes", is the
-// stored form in prose.
+// Converts values of attributes to their bytes in a file, and back. docs/container-format.md,
+// "Attributes", is the stored form in prose.
 #include "shale/attribute_value.hpp"
 
 #include <fmt/format.h>
@@ -19,8 +19,8 @@ namespace shale {
 
 namespace {
 
-// A stored value begins with these bytes, the version of its form, and its kind. No text begins so,
-// because 0xff is not UTF-8.
+// A stored value begins with these bytes, the version of its form, and its kind. No text begins
+// with them, because 0xff is not UTF-8.
 constexpr std::string_view attribute_mark = "\xffSHATT";
 constexpr char attribute_version = 1;
 constexpr std::size_t attribute_head_bytes = attribute_mark.size() + 2;
@@ -59,10 +59,10 @@ void require_utf8(std::string_view text, const char* kind) {
   if (const auto wrong = detail::first_wrong_byte(text))
     throw error(errc::invalid_argument, "an attribute is not UTF-8",
                 {fmt::format("byte {} of {} bytes of {}", *wrong, text.size(), kind),
-                 "use attribute_value::bytes for bytes without a meaning"});
+                 "use attribute_value::bytes for bytes that are not text"});
 }
 
-// ---- what stored bytes must be ------------------------------------------------------------------
+// ---- checks of stored bytes ---------------------------------------------------------------------
 
 std::optional<std::string> problem_of_text(std::string_view text) {
   if (const auto wrong = detail::first_wrong_byte(text))
@@ -195,7 +195,7 @@ std::optional<std::vector<To>> list_of_numbers(std::string_view content) {
   return values;
 }
 
-// Each returns nothing if the value is of another kind, or has a number that does not fit.
+// Each `read` returns nothing if the value is of another kind, or has a number that does not fit.
 template <class T>
 struct attribute_reader {
   static std::optional<T> read(attribute_kind kind, std::string_view content) {
@@ -249,8 +249,8 @@ constexpr attribute_kind wanted_kind() {
         static_cast<std::uint8_t>(wanted_kind<typename T::value_type>()) | 16u);
 }
 
-// The kind, and of a single number its value: a number may be of a kind that could be read, and not
-// fit.
+// Describes a value for a message: its kind, and the value of a single number, because a number of
+// a readable kind may still not fit.
 std::string shown(attribute_kind kind, std::string_view content) {
   const auto with = [&](const auto& value) { return fmt::format("{} {}", name(kind), value); };
   if (kind == attribute_kind::int64) return with(number_in<std::int64_t>(content, 0));

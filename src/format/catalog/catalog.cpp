@@ -12,7 +12,8 @@
 namespace shale::format {
 namespace {
 
-// Throws   corrupt: an entry without a name. It could not be told from "before the first".
+// Throws   corrupt: an entry without a name. No list could begin after it, because an empty name
+//          stands for the position before the first entry
 void require_key(std::string_view key) {
   if (key.empty())
     throw error(errc::corrupt, "the catalog is damaged", {"it holds an array without a name"});
@@ -25,7 +26,7 @@ std::string end_of_level(std::string path) {
   return path;
 }
 
-// A key may be printed wherever it comes from: only what can name an array is handed on.
+// Callers may print a key, so only valid names of arrays are passed on.
 void require_name(std::string_view key) {
   if (const auto problem = problem_of_name(key))
     throw error(errc::corrupt, "the catalog is damaged",

@@ -20,12 +20,12 @@ std::optional<array_record> find_array(const tree& catalog, std::string_view nam
                                        std::uint64_t end_of_file);
 
 /// Up to `limit` keys in byte order that start with `prefix` and come after `after`. In a hostile
-/// file they may be any bytes, of which `find_array` then says that they are no name.
+/// file they may be any bytes; `find_array` then reports that they are no name.
 /// Throws   corrupt, io
 std::vector<std::string> list_arrays(const tree& catalog, std::string_view prefix,
                                      std::string_view after, std::size_t limit);
 
-/// The same, of keys that are names of arrays.
+/// The same, but it checks that all keys are names of arrays.
 /// Throws   corrupt (also if one of them is no name), io
 std::vector<std::string> list_names(const tree& catalog, std::string_view prefix,
                                     std::string_view after, std::size_t limit);

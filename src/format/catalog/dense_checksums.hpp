@@ -1,4 +1,4 @@
-// The stored checksums of a dense array's segments.
+// Reads the stored checksums of a dense array's segments.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace shale::format {
 
-/// Calls `body` for each segment and its checksum, in order. The checksum over these numbers is
-/// compared in the end: see page_reader::scan. Does nothing if the array has no checksums.
+/// Calls `body` for each segment and its checksum, in order. The checksum of these numbers is
+/// compared at the end: see page_reader::scan. Does nothing if the array has no checksums.
 /// Throws   corrupt, io
 void scan_dense_checksums(page_reader& reader, const array_record& record,
                           const std::function<void(std::uint64_t segment, std::uint64_t)>& body);

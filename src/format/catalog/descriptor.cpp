@@ -12,12 +12,12 @@ namespace {
 
 // ---- from stored bytes ------------------------------------------------------------------------
 
-[[noreturn]] void throw_corrupt_descriptor(const std::string& why) {
-  throw error(errc::corrupt, "an array descriptor is damaged", {why});
+[[noreturn]] void throw_corrupt_descriptor(const std::string& reason) {
+  throw error(errc::corrupt, "an array descriptor is damaged", {reason});
 }
 
-[[noreturn]] void throw_unsupported(const std::string& why) {
-  throw error(errc::unsupported, "an array is from a later version", {why});
+[[noreturn]] void throw_unsupported(const std::string& reason) {
+  throw error(errc::unsupported, "an array is from a later version", {reason});
 }
 
 // FlatBuffers verifies the alignment of a vector's length, but not that of its elements.

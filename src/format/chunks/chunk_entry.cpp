@@ -24,9 +24,9 @@ std::array<std::byte, 32> encode_chunk_entry(const chunk_entry& entry) noexcept 
 
 chunk_entry decode_chunk_entry(bytes_view value, const array_record& record, std::uint64_t number,
                                std::uint64_t end_of_file) {
-  const auto refuse = [&](const std::string& why) {
+  const auto refuse = [&](const std::string& reason) {
     throw error(errc::corrupt, "a chunk's index entry is damaged",
-                {fmt::format("array '{}', chunk {}", record.name, number), why});
+                {fmt::format("array '{}', chunk {}", record.name, number), reason});
   };
   if (value.size() != 32) refuse(fmt::format("it has {} bytes, not 32", value.size()));
   const chunk_entry entry{load<std::uint64_t>(value.data()), load<std::uint64_t>(value.data() + 8),

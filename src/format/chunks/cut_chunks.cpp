@@ -11,7 +11,7 @@ namespace {
 
 enum class place { inside, across, outside };
 
-// Where the chunk at `chunk` lies, if only the axes that become shorter are looked at.
+// The place of a chunk with respect to the new shape. Only the axes that become shorter count.
 place place_of(const dims& chunk, const dims& shape, const array_record& record) {
   place found = place::inside;
   for (index_t axis = 0; axis < shape.size(); ++axis) {
@@ -26,8 +26,8 @@ place place_of(const dims& chunk, const dims& shape, const array_record& record)
 }  // namespace
 
 // The walk visits the index in the order of the numbers. A chunk that is not cut is followed by
-// others that are not, up to the first cut one of its row along the last axis that becomes shorter:
-// the walk goes there at once.
+// others that are not, up to the first cut one of its row along the last axis that becomes shorter.
+// The walk jumps to that one.
 cut_chunks chunks_cut_by(const dims& shape, const tree& index, const array_record& record,
                          std::uint64_t end_of_file) {
   cut_chunks cut;

@@ -50,8 +50,8 @@ class buffer {
   std::size_t capacity_ = 0;
 };
 
-[[noreturn]] void refuse(const std::string& why) {
-  throw error(errc::invalid_argument, "not a codec pipeline", {why});
+[[noreturn]] void refuse(const std::string& reason) {
+  throw error(errc::invalid_argument, "not a codec pipeline", {reason});
 }
 
 void require_bitround(const codec_stage& stage, dtype type) {
@@ -169,7 +169,7 @@ encoded_chunk codec::encode(bytes_view chunk, codec_workspace& workspace) const 
       }
       case stage_kind::zstd:
       case stage_kind::lz4: {
-        // What does not become shorter is stored raw (codec.2).
+        // A chunk that does not become shorter is stored raw (codec.2).
         if (chunk.empty()) break;
         const bytes_span to = buffers.packed.sized(compressors::room(stage, chunk.size()));
         const std::size_t written = buffers.packers.pack(stage, packed, to);
@@ -181,20 +181,27 @@ encoded_chunk codec::encode(bytes_view chunk, codec_workspace& workspace) const 
   return {elements, chunk_flag_raw};
 }
 
-void codec::decode(bytes_view stored, std::uint32_t flags, bytes_span chunk,
-                   codec_workspace& workspace) const {
+void codec::require_form(std::size_t stored_bytes, std::uint32_t flags,
+                         std::size_t chunk_bytes) const {
   if ((flags & ~chunk_flag_raw) != 0)
     throw_corrupt_chunk(
         fmt::format("its flags are {:#x}, this build knows only {:#x}", flags, chunk_flag_raw));
   if ((flags & chunk_flag_raw) != 0) {
-    if (stored.size() != chunk.size())
+    if (stored_bytes != chunk_bytes)
       throw_corrupt_chunk(
-          fmt::format("stored raw: wanted {} bytes, got {}", chunk.size(), stored.size()));
+          fmt::format("stored raw: wanted {} bytes, got {}", chunk_bytes, stored_bytes));
+  } else if (stages_.empty() || !find_stage(static_cast<int>(stages_.back().kind))->compresses()) {
+    throw_corrupt_chunk("not raw, but the pipeline has no compressing stage");
+  }
+}
+
+void codec::decode(bytes_view stored, std::uint32_t flags, bytes_span chunk,
+                   codec_workspace& workspace) const {
+  require_form(stored.size(), flags, chunk.size());
+  if ((flags & chunk_flag_raw) != 0) {
     if (!chunk.empty()) std::memcpy(chunk.data(), stored.data(), chunk.size());
     return;
   }
-  if (stages_.empty() || !find_stage(static_cast<int>(stages_.back().kind))->compresses())
-    throw_corrupt_chunk("not raw, but the pipeline has no compressing stage");
 
   codec_workspace::state& buffers = workspace.own();
   const auto stage_is = [this](stage_kind kind) {

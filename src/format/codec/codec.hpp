@@ -76,6 +76,10 @@ class codec {
   /// Throws   out_of_memory
   encoded_chunk encode(bytes_view chunk, codec_workspace& workspace) const;
 
+  /// Checks what `decode` checks before it looks at the stored bytes: flags and length.
+  /// Throws   corrupt
+  void require_form(std::size_t stored_bytes, std::uint32_t flags, std::size_t chunk_bytes) const;
+
   /// Fills `chunk`, whose size is the chunk's full size in bytes.
   /// Throws   corrupt (codec.3), out_of_memory
   void decode(bytes_view stored, std::uint32_t flags, bytes_span chunk,

@@ -18,7 +18,8 @@ struct ZSTD_DCtx_s;
 
 namespace shale::format {
 
-/// What the libraries need between calls. Each context is made when it is first needed.
+/// The contexts that the libraries need between calls. Each context is made when it is first
+/// needed.
 /// Cost     about 1.3 MiB for zstd at level 1, more at higher levels; 16 KiB for lz4, 256 KiB from
 ///          its level 3 on, and 64 KiB more during a call from level 10 on
 /// Threads  one at a time
@@ -29,8 +30,9 @@ class compressors {
   compressors& operator=(const compressors&) = delete;
   ~compressors();
 
-  /// The bytes that `pack` needs in `to` for an input of that many bytes: as many; or as many as
-  /// the longest result, where the library does not tell missing memory from missing room.
+  /// The bytes that `pack` needs in `to` for an input of that many bytes: as many as the input has,
+  /// or as many as the longest result, if the library does not distinguish missing memory from
+  /// missing room.
   static std::size_t room(const codec_stage& stage, std::size_t bytes) noexcept;
 
   /// Compresses by a stage that compresses. `from` is not empty, and `to` has `room` for it.
@@ -39,7 +41,7 @@ class compressors {
   /// Throws   out_of_memory
   std::size_t pack(const codec_stage& stage, bytes_view from, bytes_span to);
 
-  /// Fills `into` with what `pack` was given.
+  /// Fills `into` with the input of `pack`.
   /// Throws   corrupt (compressors.1), out_of_memory
   void unpack(stage_kind kind, bytes_view stored, bytes_span into);
 

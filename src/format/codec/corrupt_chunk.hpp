@@ -7,8 +7,8 @@
 
 namespace shale::format {
 
-[[noreturn]] inline void throw_corrupt_chunk(const std::string& why) {
-  throw error(errc::corrupt, "a chunk does not decode", {why});
+[[noreturn]] inline void throw_corrupt_chunk(const std::string& reason) {
+  throw error(errc::corrupt, "a chunk does not decode", {reason});
 }
 
 }  // namespace shale::format

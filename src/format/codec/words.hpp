@@ -1,4 +1,4 @@
-// Elements of the codec's stages as unsigned numbers of their width.
+// Chooses an unsigned type of the elements' width, for the stages of the codec.
 #pragma once
 
 #include <cstddef>

@@ -21,7 +21,7 @@
 namespace shale::format {
 namespace {
 
-// Longest time between two looks at the superblocks while waiting for a commit. The wake-up alone
+// Longest time between two reads of the superblocks while waiting for a commit. The wake-up alone
 // is not enough, because a writer may be killed after it has made a generation durable and before
 // it wakes anybody.
 constexpr std::chrono::milliseconds look_interval{200};
@@ -63,10 +63,10 @@ void take_name_back(const shared_file& made) noexcept {
 }  // namespace
 
 struct container_file::state {
-  state(bound_path bound, open_access how, const open_options& options)
+  state(bound_path bound, open_access requested, const open_options& options)
       : place(std::move(bound)),
         path(place.shown()),
-        access(how),
+        access(requested),
         sole_host(options.sole_host),
         policy(options.salvage ? lost_commits::accept : lost_commits::refuse) {}
 
@@ -134,8 +134,9 @@ std::optional<generation_view> container_file::state::try_latest() {
     if (const auto view = known_view.lock(); view && view->file == in && view->fields == newest)
       return generation_view(view);
   if (newest.generation >= generations_end)
-    throw error(errc::corrupt, "a superblock is not possible",
-                {"file " + path, fmt::format("generation {}", newest.generation)});
+    throw error(errc::corrupt, "a superblock holds an impossible generation",
+                {"file " + path, fmt::format("generation {}, at most {} is possible",
+                                             newest.generation, generations_end - 1)});
 
   // The pin must be on the file that was read, and that file must still have the name.
   auto hold = in->pins->take(place, in->identity, newest.generation);

@@ -55,8 +55,8 @@ array_space space_of(page_reader& reader, const array_record& record) {
                "shale verify tells what is wrong"});
 }
 
-// Ends where the arrays together exceed the file: a hostile file may name its bytes many times, and
-// the walk over them would take for ever.
+// Throws as soon as the arrays together exceed the file: a hostile file may name its bytes many
+// times, and the walk over them would never end.
 std::vector<array_space> space_of_arrays(page_reader& reader, const tree& catalog) {
   std::vector<array_space> arrays;
   std::uint64_t counted = 0;
@@ -96,8 +96,8 @@ void count_unused(space_report& report, const tree& map, std::uint64_t end_of_fi
   }
 }
 
-// Arrays of later versions take what nothing else takes. Throws if bytes of the generation were
-// counted twice, or if bytes are left over and there is no such array.
+// Counts the bytes that nothing else uses as those of arrays of later versions. Throws if bytes of
+// the generation were counted twice, or if bytes are left over and there is no such array.
 void count_unknown(space_report& report, std::uint64_t end_of_file) {
   std::uint64_t sum = report.metadata_bytes + report.held_by_readers_bytes + report.retained_bytes +
                       report.previous_bytes + report.free_bytes;

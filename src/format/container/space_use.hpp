@@ -1,9 +1,9 @@
 // Counts the bytes of a file by what they are used for.
 //
 // The bytes in use are counted where they are referred to: in the trees and in the descriptors. The
-// unused ones are counted in the space map. That both together are the whole file is no part of the
-// counting, so a test can compare it (space.1). Only the bytes of arrays of later versions, which
-// this version cannot count, are what is left over.
+// unused ones are counted in the space map. The counting does not assume that both together are the
+// whole file, so a test can check it (space.1). Only the bytes of arrays of later versions cannot
+// be counted: they are the remainder.
 #pragma once
 
 #include <vector>

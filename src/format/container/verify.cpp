@@ -75,9 +75,10 @@ struct verifier::state {
 
   void find(std::string text) { report.findings.push_back({errc::corrupt, std::move(text)}); }
 
-  // Notes what uses a range, before the elements there are read. In a sound file no two things
-  // share a byte, so all of them together are no longer than the file. A hostile one could make its
-  // few bytes be read again and again: the check of its arrays ends where they exceed the file.
+  // Records that a range is in use, before the elements there are read. In a sound file no two
+  // things share a byte, so all of them together are no longer than the file. A hostile file could
+  // make its few bytes be read again and again, so the check of the arrays ends where they exceed
+  // the file.
   void use(std::uint64_t offset, std::uint64_t space) {
     used.push_back({offset, offset + space});
     used_bytes += space;
@@ -339,10 +340,10 @@ void verifier::check_metadata(const std::function<void(verify_task&&)>& on_task)
 
 std::optional<finding> verifier::check(const verify_task& task,
                                        std::vector<std::byte>& buffer) const {
-  const auto say = [&](errc code, const std::string& why) {
+  const auto say = [&](errc code, const std::string& reason) {
     return finding{code, fmt::format("array '{}', {} {} at byte {}: {}", task.array,
                                      task.is_segment ? "segment" : "chunk", task.number,
-                                     task.pieces.front().offset, why)};
+                                     task.pieces.front().offset, reason)};
   };
   data_checksum sum;
   buffer.resize(read_bytes_max);

@@ -63,7 +63,8 @@ std::optional<lost_commit> find_lost_commit(open_file& file, const uuid& id,
     if (ahead == 0 || ahead > UINT32_MAX / 2) return std::nullopt;
     return lost_commit{1 - *newest, found};
   };
-  // It must be found twice: a slot that a writer is writing at this moment is not valid either.
+  // The loss must be found twice, because a slot that a writer is writing at this moment is not
+  // valid either.
   const auto lost = look();
   return lost && look() == lost ? lost : std::nullopt;
 }

@@ -35,7 +35,7 @@ struct lost_commit {
 
   friend bool operator==(const lost_commit&, const lost_commit&) = default;
 
-  /// What is damaged, and where.
+  /// Describes the damage and its place.
   std::string text() const;
 };
 

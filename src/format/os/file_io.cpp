@@ -6,19 +6,18 @@
 
 namespace shale::format {
 
-error failure(const char* doing, os_result result, const std::string& path) {
+error failure(const char* operation, os_result result, const std::string& path) {
   const int number = static_cast<int>(-result);
   errc code = code_for_errno(number);
   // The arguments of these calls are made by this floor, so an invalid one is not an error of the
   // caller.
   if (number == EINVAL) code = errc::io;
-  return error::from_errno(code, doing, number, {"file " + path});
+  return error::from_errno(code, operation, number, {"file " + path});
 }
 
 void read_exact(open_file& file, std::uint64_t offset, bytes_span into, const std::string& path) {
   while (!into.empty()) {
-    const os_result n = file.pread(into, offset);
-    if (n == -EINTR) continue;
+    const os_result n = uninterrupted([&] { return file.pread(into, offset); });
     if (n < 0)
       throw failure("read", n, path)
           .add_detail(fmt::format("{} bytes from byte {}", into.size(), offset));
@@ -34,8 +33,7 @@ void read_exact(open_file& file, std::uint64_t offset, bytes_span into, const st
 
 void write_all(open_file& to, std::uint64_t offset, bytes_view bytes, const std::string& path) {
   while (!bytes.empty()) {
-    const os_result n = to.pwrite(bytes, offset);
-    if (n == -EINTR) continue;
+    const os_result n = uninterrupted([&] { return to.pwrite(bytes, offset); });
     // If a write of no bytes counted as a success, this would loop for ever.
     const os_result result = n == 0 ? -EIO : n;
     if (result < 0)

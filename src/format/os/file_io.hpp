@@ -25,7 +25,7 @@ os_result uninterrupted(Call&& call) {
   }
 }
 
-/// Fills `into` from `offset` on; goes on after interruptions and short reads.
+/// Fills `into` from `offset` on; goes on after interruptions, as `uninterrupted`, and short reads.
 /// Throws   io, also if the file ends before the range does
 void read_exact(open_file& file, std::uint64_t offset, bytes_span into, const std::string& path);
 
@@ -55,6 +55,6 @@ std::unique_ptr<open_file> open_existing(const bound_path& place, open_access ac
 std::unique_ptr<open_file> open_unshared(const bound_path& place);
 
 /// The error for a failed call on `path`.
-error failure(const char* doing, os_result result, const std::string& path);
+error failure(const char* operation, os_result result, const std::string& path);
 
 }  // namespace shale::format

@@ -49,8 +49,8 @@ bool holds(const std::filesystem::path& descriptors, const lock_text& lock) {
   std::error_code failed;
   std::filesystem::directory_iterator entry(descriptors, failed);
   for (; !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed)) {
-    std::ifstream about(entry->path());
-    for (std::string line; std::getline(about, line);)
+    std::ifstream status(entry->path());
+    for (std::string line; std::getline(status, line);)
       if (lock.is_in(line)) return true;
   }
   return false;

@@ -19,11 +19,12 @@ struct pin::description {
   std::unique_ptr<open_file> file;            // null once no pin is left
   std::map<std::uint64_t, std::size_t> held;  // generation -> pins
   std::size_t stale_locks = 0;                // locked generations whose last pin is gone
+  bool has_stale_base = false;                // one of them was pinned as an unpublished base
   pid_t process = ::getpid();
 };
 
 pin::~pin() {
-  if (in_) set_->release(*in_, generation_);
+  if (in_) set_->release(*this);
 }
 
 // Returns a fresh description while more are allowed, or else the one with the fewest generations.
@@ -60,8 +61,8 @@ std::shared_ptr<pin::description> pin_set::description_for(const bound_path& pla
 }
 
 std::unique_ptr<pin> pin_set::take(const bound_path& place, const file_identity& file,
-                                   std::uint64_t generation) {
-  std::unique_ptr<pin> made(new pin(shared_from_this(), generation));
+                                   std::uint64_t generation, pin_target target) {
+  std::unique_ptr<pin> made(new pin(shared_from_this(), generation, target));
   const std::lock_guard lock(mutex_);
   const auto in = description_for(place, file);
   if (!in) return nullptr;
@@ -89,18 +90,20 @@ std::unique_ptr<pin> pin_set::take(const bound_path& place, const file_identity&
 
 // pins.1 and pins.3: the locks that are still held move to a fresh description, and the old one is
 // closed.
-void pin_set::release(pin::description& opened, std::uint64_t generation) noexcept {
+void pin_set::release(const pin& gone) noexcept {
   constexpr std::size_t exact_up_to = 64;
+  pin::description& opened = *gone.in_;
   // A forked child only closes its copy, together with its last inherited pin. It must not lock the
   // mutex, because another thread of its parent may have held it at the fork.
   if (opened.process != ::getpid()) return;
   const std::lock_guard lock(mutex_);
-  const auto found = opened.held.find(generation);
+  const auto found = opened.held.find(gone.generation_);
   if (--found->second > 0) return;
   opened.held.erase(found);
   ++opened.stale_locks;
+  if (gone.target_ == pin_target::unpublished_base) opened.has_stale_base = true;
   if (opened.held.empty()) return opened.file.reset();
-  if (opened.stale_locks * exact_up_to < opened.held.size()) return;
+  if (!opened.has_stale_base && opened.stale_locks * exact_up_to < opened.held.size()) return;
   std::unique_ptr<open_file> fresh;
   if (uninterrupted([&] { return opened.file->open_again(fresh); }) < 0)
     return;  // the next release tries again
@@ -110,9 +113,10 @@ void pin_set::release(pin::description& opened, std::uint64_t generation) noexce
   }
   opened.file = std::move(fresh);
   opened.stale_locks = 0;
+  opened.has_stale_base = false;
 }
 
-// ---- looking ----------------------------------------------------------------------------------
+// ---- scanning ---------------------------------------------------------------------------------
 
 pin_scan scan_pins(open_file& asking, const std::string& path) {
   pin_scan seen;

@@ -19,6 +19,10 @@ namespace shale::format {
 
 class pin_set;
 
+/// What is pinned. No other writer begins while an unpublished base is locked that was lost
+/// (commit.1), so its lock must go with its last pin.
+enum class pin_target : std::uint8_t { published_generation, unpublished_base };
+
 /// A hold on one generation, until it is destroyed.
 class pin {
  public:
@@ -31,11 +35,12 @@ class pin {
  private:
   friend class pin_set;
   struct description;
-  pin(std::shared_ptr<pin_set> set, std::uint64_t generation) noexcept
-      : set_(std::move(set)), generation_(generation) {}
+  pin(std::shared_ptr<pin_set> set, std::uint64_t generation, pin_target target) noexcept
+      : set_(std::move(set)), generation_(generation), target_(target) {}
 
   std::shared_ptr<pin_set> set_;
   std::uint64_t generation_;
+  pin_target target_;
   std::shared_ptr<description> in_;  // null until the lock is taken
 };
 
@@ -47,8 +52,8 @@ class pin {
 ///           its parent
 ///   pins.2  a generation is locked without a gap from `take` until its last pin is destroyed
 ///   pins.3  the number of stale locks of a description is limited: with at most 64 pinned
-///           generations it keeps none, with more at most one for each 64. While no description can
-///           be opened, the number is unbounded
+///           generations it keeps none, with more at most one for each 64, and never one of an
+///           unpublished base. While no description can be opened, the number is unbounded
 ///
 /// How pins are released: Locks end only with their description (pins.1), so a description that
 /// holds several generations cannot drop one of them directly. `release` counts such locks. When
@@ -66,13 +71,14 @@ class pin_set : public std::enable_shared_from_this<pin_set> {
   /// descriptor is left, the generation shares a description with other generations.
   /// Throws   busy (another program's lock is in the way), io, access_denied, not_found
   std::unique_ptr<pin> take(const bound_path& place, const file_identity& file,
-                            std::uint64_t generation);
+                            std::uint64_t generation,
+                            pin_target target = pin_target::published_generation);
 
  private:
   friend class pin;
   std::shared_ptr<pin::description> description_for(const bound_path& place,
                                                     const file_identity& file);
-  void release(pin::description& opened, std::uint64_t generation) noexcept;
+  void release(const pin& gone) noexcept;
 
   shale::detail::fork_safe_mutex mutex_;
   std::vector<std::weak_ptr<pin::description>> descriptions_;

@@ -44,8 +44,8 @@ file_identity identity_from(const struct stat& status) noexcept {
 }
 
 bool is_proc(int directory) noexcept {
-  struct statfs about {};
-  return ::fstatfs(directory, &about) == 0 && about.f_type == PROC_SUPER_MAGIC;
+  struct statfs status {};
+  return ::fstatfs(directory, &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
 }
 
 // The directory that relative names begin in: the working directory, or one that is held open.
@@ -80,12 +80,12 @@ timespec to_timespec(std::chrono::milliseconds duration) noexcept {
 
 class posix_file final : public open_file {
  public:
-  /// A file that has a temporary name in `in`, or none.
+  /// A file that has a temporary name in `parent`, or none.
   posix_file(int descriptor, std::string temporary_path,
-             std::shared_ptr<const directory> in) noexcept
+             std::shared_ptr<const directory> parent) noexcept
       : descriptor_(descriptor),
         temporary_path_(std::move(temporary_path)),
-        directory_(std::move(in)) {}
+        directory_(std::move(parent)) {}
 
   ~posix_file() override {
     release_locks();
@@ -234,9 +234,9 @@ class posix_file final : public open_file {
     return kept_.emplace(descriptor_).start(before);
   }
 
-  os_result give_name(const directory& in, const std::string& path) noexcept {
+  os_result give_name(const directory& parent, const std::string& path) noexcept {
     if (!temporary_path_.empty()) {
-      if (::linkat(directory_->descriptor, temporary_path_.c_str(), in.descriptor, path.c_str(),
+      if (::linkat(directory_->descriptor, temporary_path_.c_str(), parent.descriptor, path.c_str(),
                    0) < 0)
         return -errno;
       ::unlinkat(directory_->descriptor, temporary_path_.c_str(), 0);
@@ -245,7 +245,7 @@ class posix_file final : public open_file {
     }
     char self[64];
     std::snprintf(self, sizeof self, "/proc/self/fd/%d", descriptor_);
-    return answer(::linkat(AT_FDCWD, self, in.descriptor, path.c_str(), AT_SYMLINK_FOLLOW));
+    return answer(::linkat(AT_FDCWD, self, parent.descriptor, path.c_str(), AT_SYMLINK_FOLLOW));
   }
 
  private:
@@ -309,30 +309,31 @@ class posix_file final : public open_file {
 
 class posix_file_system final : public file_system {
  public:
-  /// Relative names begin in `in`.
-  explicit posix_file_system(std::shared_ptr<const directory> in) noexcept
-      : directory_(std::move(in)) {}
+  /// Relative names begin in `parent`.
+  explicit posix_file_system(std::shared_ptr<const directory> parent) noexcept
+      : directory_(std::move(parent)) {}
 
   os_result bind(const std::string& path, std::shared_ptr<file_system>& bound,
                  std::string& name) noexcept override {
     return unless_out_of_memory([&]() -> os_result {
-      std::shared_ptr<const directory> in = directory_;
+      std::shared_ptr<const directory> parent = directory_;
       std::string rest = path;
       for (int followed = 0; followed <= shale::detail::links_followed_max; ++followed) {
         if (rest.empty()) return -ENOENT;
         std::string last = rest.substr(rest.find_last_of('/') + 1);
         if (last.empty()) last = ".";  // the path names a directory: opening it fails later
         auto held = std::make_shared<directory>();
-        held->descriptor = ::openat(in->descriptor, shale::detail::directory_of(rest).c_str(),
+        held->descriptor = ::openat(parent->descriptor, shale::detail::directory_of(rest).c_str(),
                                     O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (held->descriptor < 0) return -errno;
-        in = std::move(held);
+        parent = std::move(held);
         char target[4096];
-        const ssize_t length = ::readlinkat(in->descriptor, last.c_str(), target, sizeof target);
+        const ssize_t length =
+            ::readlinkat(parent->descriptor, last.c_str(), target, sizeof target);
         // It is not a link. If anything else is wrong, opening it reports that. Links in /proc are
         // not followed by their text: they lead to open files, which may have no name.
-        if (length < 0 || is_proc(in->descriptor)) {
-          bound = std::make_shared<posix_file_system>(std::move(in));
+        if (length < 0 || is_proc(parent->descriptor)) {
+          bound = std::make_shared<posix_file_system>(std::move(parent));
           name = std::move(last);
           return 0;
         }

@@ -46,7 +46,7 @@ std::optional<std::string> page::problem(bytes_view bytes) {
     return fmt::format("kind {} is neither leaf nor branch", static_cast<int>(kind));
   const bool leaf = kind == page_kind::leaf;
   if (level > level_max || leaf != (level == 0))
-    return fmt::format("level {} does not go with its kind", level);
+    return fmt::format("level {} does not match its kind", level);
   if (!all_zero(bytes.subspan(reserved_from, header_bytes - reserved_from)))
     return "reserved header bytes are set";
   if (count == 0) return "no entries";

@@ -1,4 +1,4 @@
-// Verified pages of one file, kept in memory.
+// Keeps verified pages of one file in memory.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class page_cache {
   /// Null if the page is not in the cache.
   std::shared_ptr<const page> find(const page_ref& ref);
 
-  /// Drops the page that was not used for the longest time if the cache is full.
+  /// Evicts the least recently used page if the cache is full.
   void insert(const page_ref& ref, std::shared_ptr<const page> verified);
 
  private:

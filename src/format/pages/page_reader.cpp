@@ -77,16 +77,18 @@ std::vector<std::byte> page_reader::load_overflow(const overflow_ref& ref) {
 }
 
 root_fields page_reader::load_root(const superblock& fields) {
-  const auto refuse = [&](const std::string& why) {
+  const auto refuse = [&](const std::string& reason) {
     throw error(errc::corrupt, "the newest generation does not verify",
-                {fmt::format("file {}, generation {}", *path_, fields.generation), why,
+                {fmt::format("file {}, generation {}", *path_, fields.generation), reason,
                  "restore the file from a copy"});
   };
   if (fields.generation == 0 || fields.generation >= generations_end)
-    refuse("its number is not possible");
+    refuse(fmt::format("a generation has a number from 1 to {}", generations_end - 1));
   if (fields.end_of_file < first_extent_offset || fields.end_of_file > file_bytes_max ||
       fields.root.bytes != page_bytes)
-    refuse("its superblock is not possible");
+    refuse(fmt::format(
+        "its superblock says that the file ends at byte {} and the root page has {} bytes",
+        fields.end_of_file, fields.root.bytes));
   const std::uint64_t size = size_bytes(*file_, *path_);
   if (size < fields.end_of_file)
     refuse(fmt::format("the file has {} bytes, the generation needs {}: it was truncated", size,
@@ -94,7 +96,7 @@ root_fields page_reader::load_root(const superblock& fields) {
   try {
     const auto bytes = load_verified(fields.root, fields.root_checksum, "root page");
     const auto decoded = decode_root(page(bytes), fields.generation, fields.root.offset);
-    if (!decoded) refuse("its root page is not one");
+    if (!decoded) refuse("its root page does not have the form of a root page");
     return *decoded;
   } catch (error& failed) {
     if (failed.code() == errc::corrupt) failed.add_detail("restore the file from a copy");

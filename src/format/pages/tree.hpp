@@ -123,7 +123,7 @@ class tree {
                                     bool& is_new);
   std::optional<split> insert_child(node& parent, std::size_t i, split made);
   bool erase_from(node& subtree, const step& here, std::string_view key);
-  void mend(node& parent, const step& here, std::size_t i);
+  void rebalance(node& parent, const step& here, std::size_t i);
   void remove_child(node& parent, std::size_t i);
   void release(const node& dropped);
   step step_into(const step& above, std::size_t i) const;

@@ -245,14 +245,14 @@ bool tree::erase_from(node& subtree, const step& here, std::string_view key) {
   const std::size_t i = subtree.data.child_for(key);
   node& child = change_child(subtree, i, here);
   if (!erase_from(child, step_into(here, i), key)) return false;
-  mend(subtree, here, i);
+  rebalance(subtree, here, i);
   return true;
 }
 
 // Called after child i has lost an entry. Removes the child if it is empty. Merges it with a
 // neighbour if it is less than a quarter full and the result is at most three quarters full: this
 // margin keeps pages from merging and splitting in turn.
-void tree::mend(node& parent, const step& here, std::size_t i) {
+void tree::rebalance(node& parent, const step& here, std::size_t i) {
   node& child = *parent.children[i];
   if (child.data.empty()) {
     release(child);

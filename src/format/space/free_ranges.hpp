@@ -12,7 +12,7 @@
 
 namespace shale::format {
 
-/// A set of ranges with an index by size, and with a note of which ranges have changed.
+/// A set of ranges with an index by size. It records which ranges have changed.
 class free_ranges {
  public:
   /// Adds a range that was not free. It is joined with free ranges that touch it.

@@ -31,9 +31,9 @@ bool same_chunks(const array_record& a, const array_record& b) {
   throw error(errc::not_found, "no array " + shale::detail::in_quotes(name));
 }
 
-// Throws   invalid_argument if the catalog has no room for the record. This is asked before a
-//          change begins, because the catalog refuses it in the middle. Extents can make a record
-//          too long: nothing else bounds their number
+// Throws   invalid_argument if the catalog has no room for the record. This is checked before a
+//          change begins, because the catalog would refuse the record in the middle of it. Extents
+//          can make a record too long, because nothing else bounds their number
 void require_room(const array_record& record) {
   const std::size_t bytes = encode_descriptor(record).size();
   if (bytes > value_bytes_max)
@@ -52,10 +52,11 @@ std::vector<extent> extents_of(const array_record& record) {
   return extents;
 }
 
-// What a new record of an array does with the space of the old one and with new space.
+// The space that a new record of an array adds to that of the old one, and the space that it
+// releases.
 struct space_change {
-  std::vector<byte_interval> fresh;     // what the transaction allocated for it, in order
-  std::vector<byte_interval> released;  // what no longer belongs to it, in order
+  std::vector<byte_interval> fresh;     // ranges that the transaction allocated for it, in order
+  std::vector<byte_interval> released;  // ranges that no longer belong to it, in order
 };
 
 [[noreturn]] void throw_foreign(const array_record& record, const extent& piece) {

@@ -29,8 +29,8 @@ class changed_arrays {
   changed_arrays(page_reader& reader, generation_space& space, page_ref catalog,
                  std::uint64_t array_count, std::uint64_t generation) noexcept;
 
-  /// Why a change has failed half-way, if one has. In that case the trees contradict each other and
-  /// must not be committed.
+  /// The error code of a change that has failed half-way, if there is one. In that case the trees
+  /// contradict each other and must not be committed.
   std::optional<errc> broken() const noexcept { return broken_; }
 
   std::uint64_t array_count() const noexcept { return array_count_; }

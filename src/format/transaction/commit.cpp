@@ -45,7 +45,7 @@ void require_no_pin_above(std::uint64_t newest, const pin_scan& held, open_file&
                                 "by open file descriptions",
                                 above));
   std::string holders = there ? asking.holders_of(found) : std::string();
-  if (holders.empty()) holders = "a process that this one cannot look at";
+  if (holders.empty()) holders = "a process that this one may not inspect";
   throw error(
       errc::io, "a generation that a reader holds is gone",
       {"file " + path,

@@ -32,7 +32,8 @@
 //   commit.3  Data, index pages, catalog, space map and root go to places that no such generation
 //             uses. After one sync they are durable, and so is the file's size. Mappings are
 //             read-only before they are checksummed, and after the sync they are checked again for
-//             faults.
+//             faults. The file must still have the generation's length then: otherwise another
+//             process has truncated it, and the generation is not published.
 //   commit.4  The superblock goes into the invalid slot, if there is one, or else into the slot
 //             with the lower generation. Then there is one sync. Until the superblock is written,
 //             the old generation is the newest.

@@ -23,14 +23,29 @@ generation_space::generation_space(shared_file& file, page_reader& reader, page_
       map_(map_tree_, generation, reader.end_of_file(), std::move(protected_generations)),
       size_before_(size_bytes(*file.data, file.path)) {}
 
+// ---- the file's length --------------------------------------------------------------------------
+
+// Nobody shortens the file while its writer lock is held. If it has become shorter, another process
+// has truncated it, and the next write after its end would hide that. Returns its length.
+std::uint64_t generation_space::require_no_loss() {
+  const std::uint64_t size = size_bytes(*file_->data, file_->path);
+  if (size < size_seen_)
+    throw error(
+        errc::io, "the file has become shorter during the transaction",
+        {"file " + file_->path,
+         fmt::format("it has {} bytes, and had {}: another process truncated it", size, size_seen_),
+         "abort: `shale verify` shows whether the generation before is whole"});
+  size_seen_ = size;
+  return size;
+}
+
 // ---- what failed writers left -------------------------------------------------------------------
 
 // An earlier writer may have written to a free range, and its sync may have failed. ext4 keeps such
-// pages in the cache as if they were clean, and with them the wrong knowledge that the blocks below
-// them are in use. If they are written again, the next sync succeeds, but after a restart the
-// blocks read as zeros. When a page leaves the cache, this knowledge goes with it, and writing the
-// page again works. So everything that the map takes leaves the cache before it is written for the
-// first time.
+// pages in the cache as if they were clean, and wrongly treats the blocks below them as in use. If
+// they are written again, the next sync succeeds, but after a restart the blocks read as zeros.
+// When a page leaves the cache, ext4 forgets this wrong state, and writing the page again works. So
+// all space that the map takes leaves the cache before it is written for the first time.
 void generation_space::forget_old_pages() {
   const range_set fresh = map_.take_fresh();
   for (const auto& [first, end] : fresh.ranges())
@@ -73,7 +88,7 @@ extent generation_space::allocate(std::uint64_t bytes) {
   const std::string& path = file_->path;
   try {
     // The range may hold old bytes of a freed range or of a killed transaction.
-    const std::uint64_t size = size_bytes(data, path);
+    const std::uint64_t size = require_no_loss();
     forget_old_pages();
     if (found.offset < size) {
       const os_result result = uninterrupted(
@@ -97,6 +112,7 @@ extent generation_space::allocate_chunk(std::uint64_t stored_bytes) {
   if (stored_bytes == 0 || stored_bytes > chunk_bytes_max)
     throw error(errc::invalid_argument, "not the size of a chunk",
                 {fmt::format("1 to {} bytes, got {}", chunk_bytes_max, stored_bytes)});
+  require_no_loss();
   return change_space([&] {
     const extent found = map_.allocate_chunk(stored_bytes);
     unclaimed_.emplace(found.offset, chunk_space(stored_bytes));
@@ -163,12 +179,14 @@ void generation_space::reserve_rest_of_pages(const extent& mapped) const {
 // ---- pages ------------------------------------------------------------------------------------
 
 page_ref generation_space::write(tree& changed) {
+  require_no_loss();
   changed.place(map_.allocate_pages(changed.unplaced()));
   forget_old_pages();
   return changed.write();
 }
 
 std::uint64_t generation_space::allocate_page() {
+  require_no_loss();
   const std::uint64_t page = map_.allocate_pages(1).front();
   forget_old_pages();
   return page;
@@ -185,6 +203,7 @@ void generation_space::release(const extent& range) {
 }
 
 overflow_ref generation_space::store_overflow(bytes_view value) {
+  require_no_loss();
   const extent range = map_.allocate(value.size(), page_bytes);
   forget_old_pages();
   reader_->extend(map_.end_of_file());

@@ -39,12 +39,12 @@ class generation_space final : public page_sink {
   // ---- extents: allocated first, then claimed when something refers to them, or given back ------
 
   /// Space for dense bytes or their checksums: aligned, reserved on the device, reading as zeros.
-  /// Throws   out_of_space, io
+  /// Throws   out_of_space, io (also if the file has become shorter)
   extent allocate(std::uint64_t bytes);
 
   /// Space for one chunk's stored bytes, next to this transaction's other chunks. Its old content
   /// is unspecified.
-  /// Throws   invalid_argument (no size of a chunk), out_of_space
+  /// Throws   invalid_argument (no size of a chunk), out_of_space, io (the file has become shorter)
   extent allocate_chunk(std::uint64_t stored_bytes);
 
   /// The bytes of the file that an extent at `offset` takes which was allocated here and is not
@@ -81,6 +81,7 @@ class generation_space final : public page_sink {
   /// Gives places to all changed pages of a tree, and writes them. Returns the new root.
   page_ref write(tree& changed);
 
+  /// Throws   io (also if the file has become shorter)
   std::uint64_t allocate_page();
 
   /// Enters everything into the space map and writes the map. Nothing may be taken or given back
@@ -93,6 +94,7 @@ class generation_space final : public page_sink {
   page_ref write_page(page& made, std::uint64_t offset) override;
 
  private:
+  std::uint64_t require_no_loss();
   void forget_old_pages();
   template <class Body>
   decltype(auto) change_space(Body&& body);
@@ -103,6 +105,7 @@ class generation_space final : public page_sink {
   tree map_tree_;
   space_map map_;
   std::uint64_t size_before_;                         // of the file, when the transaction began
+  std::uint64_t size_seen_ = size_before_;            // at the last look
   std::map<std::uint64_t, std::uint64_t> unclaimed_;  // offset -> space
   std::uint64_t metadata_bytes_ = 0;
   std::optional<errc> broken_;

@@ -62,7 +62,7 @@ struct transaction::parts {
   // The first data write that failed, on any thread.
   mutable std::mutex failure_lock{};
   bool write_failed = false;
-  std::optional<error> first_failure{};  // if it was an error of Shale's
+  std::optional<error> first_failure{};  // if it was a shale::error
 
   void note_failure(const error* failed) noexcept {
     const std::lock_guard lock(failure_lock);
@@ -70,10 +70,11 @@ struct transaction::parts {
     write_failed = true;
   }
 
-  // Throws if the transaction contradicts itself: its trees would answer with what is half changed.
+  // Throws if the transaction contradicts itself, because its trees would return half-changed
+  // values.
   void require_consistent() const {
-    if (const auto why = space.broken()) throw refusal(*why);
-    if (const auto why = arrays.broken()) throw refusal(*why);
+    if (const auto code = space.broken()) throw refusal(*code);
+    if (const auto code = arrays.broken()) throw refusal(*code);
   }
 
   // Throws if the transaction contradicts itself, or if bytes are missing.
@@ -86,8 +87,8 @@ struct transaction::parts {
     throw refused;
   }
 
-  error refusal(errc why) const {
-    return error(why, "the transaction cannot be committed",
+  error refusal(errc code) const {
+    return error(code, "the transaction cannot be committed",
                  {"file " + held_writer.file().path,
                   "one of its changes or writes has failed: abort, and begin again"});
   }
@@ -263,7 +264,9 @@ generation_view transaction::pin_base() const {
   require_active();
   const writer& held = parts_->held_writer;
   const shared_file& file = held.file();
-  auto hold = file.pins->take(file.place, file.identity, held.base().generation);
+  const pin_target target =
+      parts_->on_unpublished ? pin_target::unpublished_base : pin_target::published_generation;
+  auto hold = file.pins->take(file.place, file.identity, held.base().generation, target);
   if (!hold) {
     if (auto gone = find_replaced(file, "nothing was published: begin again"))
       throw *std::move(gone);

@@ -34,13 +34,13 @@ namespace shale::format {
 
 class writer;
 
-/// What has become of a commit when the writer lock is about to be released.
+/// The outcome of a commit at the moment when the writer lock is about to be released.
 enum class commit_outcome : std::uint8_t {
   durable,  ///< the new generation is durable, and the newest one of its file
   failed    ///< it was not published, or its superblock may not be durable
 };
 
-/// What the caller does in the middle of a commit.
+/// Functions of the caller that a commit calls between its steps.
 struct commit_steps {
   /// Called between the sync of the data and the write of the superblock, so that the caller can
   /// check the `failed` marks of its mappings again. If it throws, the transaction is aborted.
@@ -241,7 +241,7 @@ class transaction {
 };
 
 /// commit.10: begins the next generation on the one that the writer's last transaction handed over.
-/// Neither syncs nor waits.
+/// It does not sync, and does not wait.
 /// Throws   busy (unpublished_max), and the error of a generation that could not be published; also
 ///          as the constructor
 transaction begin_on_written(std::shared_ptr<writer> held);

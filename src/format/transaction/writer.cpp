@@ -26,7 +26,7 @@ void make_durable(open_file& file, const slots& both, const std::string& path) {
   rewrite_in_place(file, both, path);
   const os_result result = file.sync_data();
   if (result >= 0) return;
-  // Whoever else has the file open in this process must learn of it.
+  // All other users of the file in this process must learn of the error.
   shale::detail::write_back_record::of(file.descriptor())
       ->report({.error_number = static_cast<int>(-result)});
   throw sync_failure(result, path)
@@ -44,7 +44,7 @@ void require_next_generation(const superblock& base, const std::string& path) {
                 {"file " + path,
                  fmt::format("the last one possible is {}, its newest is {}", generations_end - 1,
                              base.generation),
-                 "`shale convert` makes a container that counts anew"});
+                 "`shale convert` makes a container whose generations begin with 1"});
 }
 
 }  // namespace
@@ -101,8 +101,8 @@ void writer::make_size_durable(std::uint64_t end_of_file) const {
   // Chunks and pages are not reserved. So the file may end before the last allocated byte.
   if (size_bytes(data, path) < end_of_file)
     allocate_space(data, end_of_file - page_bytes, page_bytes, path);
-  // Or the file is long enough in memory only: a failed writer may have left pages that the device
-  // never received. Writing the last byte again makes the sync write the size too.
+  // The file may also be long enough in memory only: a failed writer may have left pages that the
+  // device never received. Writing the last byte again makes the sync write the size too.
   if (end_of_file > base_.end_of_file) {
     std::byte last[1];
     read_exact(data, end_of_file - 1, last, path);
@@ -115,6 +115,18 @@ void writer::sync_data() const {
   if (result >= 0) return;
   file_->write_back->report({.error_number = static_cast<int>(-result)});
   throw sync_failure(result, file_->path);
+}
+
+// commit.3. The file had this length when the generation was written, so somebody has truncated it.
+void writer::require_length(const superblock& next) const {
+  const std::uint64_t present = size_bytes(*file_->data, file_->path);
+  if (present >= next.end_of_file) return;
+  throw error(
+      errc::io, "the file has become shorter during the transaction",
+      {"file " + file_->path,
+       fmt::format("it has {} bytes, generation {} needs {}: another process truncated it", present,
+                   next.generation, next.end_of_file),
+       "nothing was published: `shale verify` shows whether the generation before is whole"});
 }
 
 // A failure poisons the file object, because a part of the superblock may have been written.
@@ -131,9 +143,10 @@ void writer::publish(const superblock& next) {
   if (auto gone = replaced("nothing was published in either file: begin again"))
     throw *std::move(gone);
   if (auto gone = overwritten()) throw *std::move(gone);
+  require_length(next);
   check_written();
-  // Everything else is durable, so whoever finds the superblock reads the whole generation. The
-  // text is made before, because there may be no memory later.
+  // Everything else is durable, so a reader that finds the superblock finds the whole generation.
+  // The text is made before the write, because there may be no memory later.
   const std::string may_exist = fmt::format(
       "generation {} may exist all the same: open the container anew to see which is the newest",
       next.generation);
@@ -225,9 +238,9 @@ void writer::hand_over(const superblock& written) {
   continues_ = true;
 }
 
-// The note comes before the scan. A reader may have taken its generation from a superblock that is
-// overwritten by now. It had its pin before that, so if the note does not show the superblock any
-// more, the scan shows the pin.
+// The slots are noted before the scan. A reader may have taken its generation from a superblock
+// that is overwritten by now. It had its pin before that, so if the note does not show the
+// superblock any more, the scan shows the pin.
 void writer::adopt_written() {
   check_written();
   require_next_generation(base_, file_->path);
@@ -351,15 +364,16 @@ std::optional<error> writer::overwritten() const {
                  {"file " + path, problem, "nothing was published: open it anew",
                   "replace a container by renaming another file, never by copying over it"});
   };
-  if (first != encode_header({file_->id})) return lost("its header is another one");
+  if (first != encode_header({file_->id}))
+    return lost("its header is not the one that the transaction began with");
   if (now[0].sector != both_[0].sector || now[1].sector != both_[1].sector)
     return lost("its superblocks are not those that the transaction began with");
   if (!has_mark(data, mark_, path)) return lost("the transaction's mark is gone");
   return std::nullopt;
 }
 
-// commit.9: whether the file is still the one that the transaction began with. Of a file that
-// somebody has written over, the base says nothing, least of all where it ends.
+// commit.9: whether the file is still the one that the transaction began with. If somebody has
+// written over the file, the base no longer describes it, and does not tell where it ends.
 bool writer::holds_its_bytes() const noexcept {
   try {
     return !overwritten();

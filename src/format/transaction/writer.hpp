@@ -4,7 +4,7 @@
 // A writer usually makes one generation. It may also make several, one transaction after the other,
 // and publish the newest of them from time to time (commit.10):
 //
-//   transaction                  writer                          whoever publishes
+//   transaction                  writer                          publishing thread
 //     commit_unpublished   -->     hand_over
 //     begin_on_written     <--     adopt_written
 //                                  publish_written        <--      beside the next transaction
@@ -84,7 +84,7 @@ class writer {
 
   /// commit.4 and commit.9: writes the superblock and makes it durable. The data of its generation
   /// must have been synced, and nobody else publishes.
-  /// Throws   io, out_of_space
+  /// Throws   io (also if the file has become shorter than the generation), out_of_space
   void publish(const superblock& next);
 
   /// commit.5, commit.8 and commit.9: announces the durable generation, gives back the file's tail
@@ -112,8 +112,8 @@ class writer {
   /// Throws   as check_written
   void hand_over(const superblock& written);
 
-  /// commit.2 for the next transaction, which begins on the base: notes what it protects, then
-  /// scans the pins.
+  /// commit.2 for the next transaction, which begins on the base: records the generations that it
+  /// protects, then scans the pins.
   /// Throws   as check_written; busy (a lock of another program), io
   void adopt_written();
 
@@ -137,6 +137,7 @@ class writer {
   void end() noexcept;
 
  private:
+  void require_length(const superblock& next) const;
   void write_superblock(const superblock& next);
   void note_published(const superblock& next);
   superblock choose_written();
@@ -153,20 +154,20 @@ class writer {
   uuid mark_;                        // in the live page, from commit.1 on
   std::atomic<std::uint64_t> metadata_bytes_ = 0;
 
-  // What the transaction protects: it alone uses these.
+  // The generations that the transaction protects. Only the transaction uses these members.
   slots held_slots_;
   pin_scan pins_;
 
   // Guards the members below against a thread that publishes beside a transaction. That thread
-  // alone changes `both_` and `chosen_`, and a transaction alone changes `base_`: they may read
-  // them without it.
+  // alone changes `both_` and `chosen_`, and a transaction alone changes `base_`: each may read
+  // without the lock what it alone changes.
   mutable shale::detail::fork_safe_mutex mutex_;
   slots both_;                      // on the device: a slot is replaced here once that is durable
   superblock base_;                 // written; published if that is the newest of `both_`
   std::uint64_t chosen_ = 0;        // the generation that is being published; 0: none
   bool continues_ = false;          // a generation was handed over
   bool has_failed_ = false;         // publishing has
-  std::optional<error> failure_{};  // if it was an error of Shale's
+  std::optional<error> failure_{};  // if it was a shale::error
 };
 
 }  // namespace shale::format

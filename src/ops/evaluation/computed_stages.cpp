@@ -110,16 +110,24 @@ class graph_copy {
   std::map<const node*, node_ref> copies_;
 };
 
+// The copy of the last of `nodes`, which are in post-order.
+node_ref copied(const std::vector<node_ref>& nodes, const staged_values& values) {
+  graph_copy copies(values);
+  node_ref last;
+  for (const node_ref& next : nodes) last = copies.copy(next);
+  return last;
+}
+
 }  // namespace
 
 expr with_computed_stages(const expr& value) {
   const std::vector<node_ref> nodes = post_order(node_of(value));
   const staged_values values = stages_of_graph(nodes).computed();
-  if (values.empty()) return value;
-  graph_copy copies(values);
-  node_ref last;
-  for (const node_ref& next : nodes) last = copies.copy(next);
-  return expr_of(std::move(last));
+  return values.empty() ? value : expr_of(copied(nodes, values));
+}
+
+node_ref with_values(const node_ref& value, const staged_values& values) {
+  return copied(post_order(value), values);
 }
 
 }  // namespace shale::ops

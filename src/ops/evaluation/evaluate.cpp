@@ -17,6 +17,7 @@
 #include "ops/evaluation/source_reads.hpp"
 #include "ops/graph/node_access.hpp"
 #include "ops/kernels/dispatch/dispatch.hpp"
+#include "ops/leaves/indexed_tiles.hpp"
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/sources/check_source.hpp"
 #include "shale/error.hpp"
@@ -49,6 +50,9 @@ void evaluate(std::vector<wanted_output> outputs, executor& on) {
   work.for_each_pass(
       [&](const dims& shape, dtype type) { return allocate_result(shape, type, on); },
       [&](const stage&, const tensor& a, const tensor& b) { return matmul(a, b); },
+      [&](const indexed_leaf& leaf, const std::vector<tensor>& indices, const tensor& into) {
+        read_indexed_tiles(leaf, indices, into, on);
+      },
       [&](const planned_pass& planned, const staged_values& staged) {
         run(compile(planned, staged, on), on);
       });
@@ -164,6 +168,49 @@ const char* files_text(const pass_cost& costs) {
   return costs.streams ? ", streamed in windows" : "";
 }
 
+void add_pass(evaluation_plan& plan, const planned_pass& planned, const pass_cost& costs) {
+  ++plan.passes;
+  detail::add_saturating(plan.bytes_read, costs.bytes_read);
+  detail::add_saturating(plan.bytes_written, costs.bytes_written);
+  detail::add_saturating(plan.tiles_decoded, costs.tiles_decoded);
+  plan.scratch_bytes_per_thread =
+      std::max(plan.scratch_bytes_per_thread, costs.scratch_bytes_per_thread);
+  plan.instructions += costs.instructions;
+  plan.streams = plan.streams || costs.streams;
+  plan.copies = plan.copies || costs.copies;
+  plan.text += fmt::format(
+      "pass {}: {} over {}, {} kernels a block, reads {}{}, writes {}, scratch {} a "
+      "thread{}\n",
+      plan.passes,
+      planned.scan ? fmt::format("scans axis {}", planned.axes[0])
+      : planned.reductions.empty()
+          ? std::string("computes")
+          : fmt::format("folds axes {} into {} result{}", to_string(planned.axes),
+                        planned.reductions.size(), planned.reductions.size() == 1 ? "" : "s"),
+      to_string(planned.shape), costs.instructions, bytes_text(costs.bytes_read),
+      costs.tiles_decoded > 0
+          ? fmt::format(" in {} tile{}", costs.tiles_decoded, costs.tiles_decoded == 1 ? "" : "s")
+          : std::string(),
+      bytes_text(costs.bytes_written), bytes_text(costs.scratch_bytes_per_thread),
+      files_text(costs));
+}
+
+// Adds the pass that reads elements from the tiles in which they lie. Which tiles these are is not
+// known before the indices are read.
+void add_read(evaluation_plan& plan, const indexed_leaf& leaf, const std::vector<tensor>& indices,
+              const tensor& into) {
+  const tile_amount most = indexed_tiles_max(leaf, indices);
+  const std::uint64_t read = detail::saturating_mul(most.elements, into.item_bytes());
+  ++plan.passes;
+  detail::add_saturating(plan.bytes_read, read);
+  detail::add_saturating(plan.tiles_decoded, most.tiles);
+  detail::add_saturating(plan.bytes_written, into.size_bytes());
+  plan.text +=
+      fmt::format("pass {}: reads {} element{} at positions, up to {} in {} tile{}, writes {}\n",
+                  plan.passes, into.size(), into.size() == 1 ? "" : "s", bytes_text(read),
+                  most.tiles, most.tiles == 1 ? "" : "s", bytes_text(into.size_bytes()));
+}
+
 }  // namespace
 
 evaluation_plan explain(const expr& value) {
@@ -185,35 +232,12 @@ evaluation_plan explain(const expr& value) {
                                bytes_text(result.size_bytes()));
       return result;
     };
-    work.for_each_pass(
-        make_placeholder, multiply, [&](const planned_pass& planned, const staged_values& staged) {
-          const pass_cost costs = cost(compile(planned, staged, on), on);
-          ++plan.passes;
-          detail::add_saturating(plan.bytes_read, costs.bytes_read);
-          detail::add_saturating(plan.bytes_written, costs.bytes_written);
-          detail::add_saturating(plan.tiles_decoded, costs.tiles_decoded);
-          plan.scratch_bytes_per_thread =
-              std::max(plan.scratch_bytes_per_thread, costs.scratch_bytes_per_thread);
-          plan.instructions += costs.instructions;
-          plan.streams = plan.streams || costs.streams;
-          plan.copies = plan.copies || costs.copies;
-          plan.text += fmt::format(
-              "pass {}: {} over {}, {} kernels a block, reads {}{}, writes {}, scratch {} a "
-              "thread{}\n",
-              plan.passes,
-              planned.scan ? fmt::format("scans axis {}", planned.axes[0])
-              : planned.reductions.empty()
-                  ? std::string("computes")
-                  : fmt::format("folds axes {} into {} result{}", to_string(planned.axes),
-                                planned.reductions.size(),
-                                planned.reductions.size() == 1 ? "" : "s"),
-              to_string(planned.shape), costs.instructions, bytes_text(costs.bytes_read),
-              costs.tiles_decoded > 0 ? fmt::format(" in {} tile{}", costs.tiles_decoded,
-                                                    costs.tiles_decoded == 1 ? "" : "s")
-                                      : std::string(),
-              bytes_text(costs.bytes_written), bytes_text(costs.scratch_bytes_per_thread),
-              files_text(costs));
-        });
+    const auto read = [&](const indexed_leaf& leaf, const std::vector<tensor>& indices,
+                          const tensor& into) { add_read(plan, leaf, indices, into); };
+    work.for_each_pass(make_placeholder, multiply, read,
+                       [&](const planned_pass& planned, const staged_values& staged) {
+                         add_pass(plan, planned, cost(compile(planned, staged, on), on));
+                       });
     plan.staged_bytes_max = work.staged_bytes_max();
     if (plan.staged_bytes_max > 0)
       plan.text += fmt::format(

@@ -6,8 +6,11 @@
 // common inputs are read once. A reduction has a pass of its own if sharing one would change its
 // bits. The outputs come last, with one pass for each shape, or several if one pass has no room for
 // all operands. Stages that compute one node as a whole have one result (stages.2). The result of a
-// stage is freed when the last pass that reads it has ended. A scan has a pass of its own. If its
-// result is an output that nothing else reads, the scan writes that output itself.
+// stage is freed when the last pass that reads it has ended. A scan has a pass of its own, and so
+// have rolling reductions and transformed windows, whose results that pass reads as tiles
+// (rolling_tiles.hpp, transformed_windows.hpp). Elements that are read from the tiles in which they
+// lie need no pass. If the result of one of these stages is an output that nothing else reads, the
+// stage writes that output itself.
 //
 // Other stages have results of their own even if only an output reads them. So eval(sum(x)) takes
 // two passes: the first one folds, and the second one copies the number into the output. A small
@@ -24,8 +27,13 @@
 #include "core/widened.hpp"
 #include "ops/evaluation/compile.hpp"
 #include "ops/evaluation/growing_passes.hpp"
+#include "ops/evaluation/rolling_tiles.hpp"
+#include "ops/evaluation/source_reads.hpp"
 #include "ops/evaluation/stage_order.hpp"
+#include "ops/evaluation/transformed_windows.hpp"
 #include "ops/linalg/products.hpp"
+#include "parallel/operands/aliases.hpp"
+#include "storage/blocks/backing.hpp"
 
 namespace shale::ops {
 
@@ -87,14 +95,15 @@ class pass_sequence {
   explicit pass_sequence(std::vector<wanted_output> outputs) : outputs_(std::move(outputs)) {}
 
   /// `allocate` makes the tensor of a stage's result: with memory, or a placeholder. `multiply`
-  /// computes the product of two tensors for a stage.
-  template <class Allocate, class Multiply, class Body>
-  void for_each_pass(Allocate allocate, Multiply multiply, Body body) {
+  /// computes the product of two tensors for a stage. `read(leaf, indices, into)` reads the elements
+  /// of an indexed leaf from tiles.
+  template <class Allocate, class Multiply, class Read, class Body>
+  void for_each_pass(Allocate allocate, Multiply multiply, Read read, Body body) {
     for (const auto& output : outputs_) order_.add(output.value);
     const stage_levels levels = order_.levels();
     if (!levels.empty()) find_direct_outputs();
     for (std::size_t level = 0; level < levels.size(); ++level)
-      run_level(levels[level], level, allocate, multiply, body);
+      run_level(levels[level], level, allocate, multiply, read, body);
     growing_passes passes(results_.values());
     for (auto& output : outputs_)
       passes.pass_for(output.value).made.outputs.push_back(std::move(output));
@@ -106,12 +115,13 @@ class pass_sequence {
   std::uint64_t staged_bytes_max() const { return results_.bytes_max(); }
 
  private:
-  // Runs the stages of one level. They do not read each other's results. Products and scans run at
-  // once, because they share no pass: so they free their operands before the stages after them
-  // allocate their results. The others join passes, which run when all of them are known.
-  template <class Allocate, class Multiply, class Body>
+  // Runs the stages of one level. They do not read each other's results. Products, scans, results
+  // that are tiles and reads of tiles run at once, because they share no pass: so they free their
+  // operands before the stages after them allocate their results. The others join passes, which run
+  // when all of them are known.
+  template <class Allocate, class Multiply, class Read, class Body>
   void run_level(const stage_levels::value_type& stages, std::size_t level, Allocate allocate,
-                 Multiply multiply, Body body) {
+                 Multiply multiply, Read read, Body body) {
     growing_passes passes(results_.values());
     const auto read_last = order_.read_last(readers_of(stages), level);
     std::size_t ended = 0;
@@ -120,8 +130,9 @@ class pass_sequence {
         add_to_pass(passes.pass_for(*current), *current, allocate);
         continue;
       }
-      if (current->factor) run_product(*current, multiply);
-      else run_scan(*current, allocate, body);
+      if (is_product(*current)) run_product(*current, multiply);
+      else if (read_from_tiles(*current)) read_tiles(*current, allocate, read);
+      else run_own_pass(*current, allocate, body);
       results_.release(read_last[ended++]);
     }
     run_passes(passes, level, body);
@@ -140,10 +151,21 @@ class pass_sequence {
   }
 
   static bool runs_alone(const detail::stage& current) {
-    return current.factor || current.scans.has_value();
+    return is_product(current) || has_own_pass(current) || read_from_tiles(current);
   }
 
-  // The readers of results in a level: its products and scans one by one, then all other stages.
+  static bool is_product(const detail::stage& current) { return current.factor && !current.before; }
+
+  // Whether the pass of the stage reads its results as tiles that are computed when it loads them.
+  static bool is_tiles(const detail::stage& current) {
+    return current.width > 0 || current.before.has_value();
+  }
+
+  static bool has_own_pass(const detail::stage& current) {
+    return current.scans.has_value() || is_tiles(current);
+  }
+
+  // The readers of results in a level: those that run alone one by one, then all other stages.
   static std::vector<stage_order::reader> readers_of(const stage_levels::value_type& stages) {
     std::vector<stage_order::reader> result;
     stage_order::reader others;
@@ -172,19 +194,58 @@ class pass_sequence {
         wider_bytes(product));
   }
 
+  // Runs a scan, or a stage whose results are tiles.
   template <class Allocate, class Body>
-  void run_scan(const detail::stage& scan, Allocate allocate, Body body) {
-    const auto direct = direct_.find(&scan);
-    wanted_output into{scan.input, tensor(), nullptr};
+  void run_own_pass(const detail::stage& current, Allocate allocate, Body body) {
+    const auto direct = direct_.find(&current);
+    wanted_output into{current.input, tensor(), nullptr};
     if (direct == direct_.end()) {
-      into.into = allocate(scan.shape, scan.type);
+      into.into = allocate(current.shape, current.type);
     } else {
       into.into = direct->second.into;
       into.sink = direct->second.sink;
     }
-    body(planned_pass{scan.shape, {}, {}, scan.axes, wanted_scan{*scan.scans, into}},
-         results_.values());
-    if (direct == direct_.end()) results_.add(scan, into.into);
+    planned_pass pass{current.shape, {}, {}, {}};
+    if (current.scans) {
+      pass.axes = current.axes;
+      pass.scan = wanted_scan{*current.scans, into};
+    } else {
+      const node_ref tiles = current.before ? make_transformed_leaf(current, results_.values())
+                                            : make_rolling_leaf(current, results_.values());
+      pass.outputs.push_back({tiles, into.into, into.sink});
+    }
+    body(pass, results_.values());
+    if (direct == direct_.end()) results_.add(current, into.into);
+  }
+
+  template <class Allocate, class Read>
+  void read_tiles(const detail::stage& made, Allocate allocate, Read read) {
+    const detail::indexed_leaf& leaf = *read_from_tiles(made);
+    std::vector<tensor> indices;
+    for (const node_ref& index : leaf.indices)
+      indices.push_back(tensor_of(*index, results_.values()));
+    const auto direct = direct_.find(&made);
+    const tensor into =
+        direct == direct_.end() ? allocate(made.input->shape, made.type) : direct->second.into;
+    read(leaf, indices, into);
+    if (direct == direct_.end()) results_.add(made, into.view(made.shape));
+  }
+
+  // Whether elements that are read from tiles can be stored in the output: nothing that is read for
+  // them lies there. Mapped outputs are written by a pass, which keeps them inside the budget.
+  static bool can_read_into(const wanted_output& output, const detail::indexed_leaf& leaf) {
+    if (output.sink || detail::is_mapped(output.into.storage())) return false;
+    return std::none_of(leaf.indices.begin(), leaf.indices.end(), [&](const node_ref& index) {
+      const auto* own = std::get_if<detail::tensor_leaf>(&index->content);
+      return own && parallel::may_overlap(output.into, own->values);
+    });
+  }
+
+  // Whether the stage writes its result to the output itself, if nothing else reads the result.
+  static bool writes_itself(const wanted_output& output, const detail::stage& made) {
+    if (has_own_pass(made)) return !replaces_its_input(made, output);
+    const auto* const leaf = read_from_tiles(made);
+    return leaf && made.shape == made.input->shape && can_read_into(output, *leaf);
   }
 
   // Whether `value` is computed from tiles of the sink. A pass that writes them replaces them
@@ -197,16 +258,24 @@ class pass_sequence {
     });
   }
 
-  // Takes the outputs that are the whole result of a scan which nothing else reads: the scan writes
-  // them itself.
+  // Whether the pass of a stage would replace elements before it has read them. The pass of a scan
+  // copies tensors that overlap its output, but tiles hide what they are computed from.
+  static bool replaces_its_input(const detail::stage& made, const wanted_output& output) {
+    if (output.sink) return reads(made.input, output.sink);
+    return is_tiles(made) && (reads_bytes_of(made.input, output.into) ||
+                              (made.factor && reads_bytes_of(made.factor, output.into)));
+  }
+
+  // Takes the outputs that are the whole result of a stage which nothing else reads, and which
+  // writes them itself.
   void find_direct_outputs() {
     std::vector<wanted_output> rest;
     for (auto& output : outputs_) {
       const auto* staged = std::get_if<detail::staged_leaf>(&output.value->content);
-      const bool whole = staged && staged->from->scans && !staged->map && !staged->under;
+      const bool whole = staged && !staged->map && !staged->under;
       const dtype type = output.sink ? output.sink->dtype() : output.into.dtype();
       if (whole && type == staged->from->type && order_.uses(*staged->from) == 1 &&
-          !(output.sink && reads(staged->from->input, output.sink)))
+          writes_itself(output, *staged->from))
         direct_.emplace(staged->from.get(), std::move(output));
       else rest.push_back(std::move(output));
     }

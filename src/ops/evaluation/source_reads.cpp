@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "ops/graph/node_access.hpp"
+#include "parallel/operands/aliases.hpp"
 #include "shale/tile_source.hpp"
 
 namespace shale::ops {
@@ -28,6 +29,14 @@ bool reads_elsewhere(const node_ref& value, const void* identity,
   return std::any_of(nodes.begin(), nodes.end(), [&](const node_ref& input) {
     const auto* leaf = std::get_if<source_leaf>(&input->content);
     return leaf && leaf->source->identity() == identity && !same_places(*leaf->map, written);
+  });
+}
+
+bool reads_bytes_of(const node_ref& value, const tensor& output) {
+  const auto nodes = post_order(value, walk::through_stages);
+  return std::any_of(nodes.begin(), nodes.end(), [&](const node_ref& input) {
+    const auto* leaf = std::get_if<tensor_leaf>(&input->content);
+    return leaf && parallel::may_overlap(output, leaf->values);
   });
 }
 

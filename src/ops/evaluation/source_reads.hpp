@@ -14,4 +14,8 @@ bool reads_elsewhere(const detail::node_ref& value, const void* identity,
                      const parallel::axis_map& written);
 bool reads_elsewhere(const expr& value, const void* identity, const parallel::axis_map& written);
 
+/// Whether `value`, or a stage that it reads, is computed from a tensor that shares bytes with
+/// `output`.
+bool reads_bytes_of(const detail::node_ref& value, const tensor& output);
+
 }  // namespace shale::ops

@@ -236,7 +236,14 @@ node_ref expanded(const node_ref& input, const dims& shape) {
 }  // namespace
 
 const node* computed_as_a_whole(const stage& made) noexcept {
-  return made.reduces || made.scans || made.factor ? nullptr : made.input.get();
+  const bool is_other = made.reduces || made.scans || made.width > 0 || made.factor;
+  return is_other ? nullptr : made.input.get();
+}
+
+const indexed_leaf* read_from_tiles(const stage& made) noexcept {
+  const node* const whole = computed_as_a_whole(made);
+  const auto* leaf = whole ? std::get_if<indexed_leaf>(&whole->content) : nullptr;
+  return leaf && std::holds_alternative<source_leaf>(leaf->input->content) ? leaf : nullptr;
 }
 
 bool computes_elements(const node& value) noexcept {
@@ -461,6 +468,31 @@ node_ref make_scan(const node_ref& input, scan kind, index_t axis) {
                                                   .shape = input->shape,
                                                   .type = found->result});
   return make_node(found->result, input->shape, staged_leaf{std::move(from)});
+}
+
+node_ref make_rolling(const node_ref& input, reduction kind, index_t width, index_t axis) {
+  const index_t along = normalize_axis(axis, input->shape.size());
+  dims shape = input->shape;
+  if (width < 1 || width > shape[along])
+    throw error(errc::invalid_argument, "a window needs a width from 1 to the length of its axis",
+                {"got width " + std::to_string(width) + " along axis " + std::to_string(along) +
+                 " of shape " + to_string(shape)});
+  const reducer* found = find_reducer(kind, input->type);
+  if (!found)
+    throw error(errc::invalid_argument,
+                "the reduction is not defined for " + std::string(name(input->type)),
+                {computes(input->type) ? "cast the operand to a dtype that it takes"
+                                       : "cast it to float32 first"});
+  shape[along] -= width - 1;
+  // Every tile of the result is computed from a view of the input.
+  const bool is_small = post_order(input).size() <= viewed_nodes_max;
+  auto from = std::make_shared<const stage>(stage{.input = is_small ? input : make_staged(input),
+                                                  .kind = kind,
+                                                  .axes = {along},
+                                                  .width = width,
+                                                  .shape = shape,
+                                                  .type = found->result});
+  return make_node(found->result, shape, staged_leaf{std::move(from)});
 }
 
 node_ref make_product(const node_ref& a, const node_ref& b) {

@@ -3,8 +3,9 @@
 //
 // A leaf has elements: a tensor, a tile source, a constant, or elements computed from coordinates.
 // An operation or a cast computes its elements from inputs. A *staged* node is computed in an
-// earlier pass into memory, and then is a leaf of later passes: reductions, scans and matrix
-// products are staged, and so are values that one pass would compute again and again.
+// earlier pass into memory, and then is a leaf of later passes: reductions, scans, rolling
+// reductions and matrix products are staged, and so are values that one pass would compute again
+// and again.
 //
 // Invariants
 //   graph.1  all inputs of an operation have the operation's shape: broadcasting happens at the
@@ -119,9 +120,10 @@ struct position_of_axis {
 
 /// Elements of an input at positions that indices name.
 struct indexed_leaf {
-  node_ref input;                      // a tensor leaf or a staged node
-  std::vector<node_ref> indices;       // int64, of the shape that the map views; like `input`
-  std::vector<position_of_axis> axes;  // by axis of `input`
+  node_ref input;                 // a tensor leaf or a staged node; of a stage also a source leaf
+  std::vector<node_ref> indices;  // int64, of the shape that the map views; like `input`
+  std::vector<position_of_axis> axes;  // by axis of `input`; of a source leaf with other than one
+                                       // axis also one index that counts its elements
   boxed<parallel::axis_map> map;
 };
 
@@ -168,14 +170,18 @@ struct cast_node {
   node_ref input;
 };
 
-/// The computation of a staged node: a reduction, a scan, a matrix product, or the input itself.
+/// The computation of a staged node: a reduction, a scan, a rolling reduction, a matrix product,
+/// sums over windows by Fourier transforms, or the input itself.
 struct stage {
   node_ref input;
-  node_ref factor = nullptr;  // right factor of a product; both factors are in memory or staged
+  node_ref factor = nullptr;  // right factor of a product; both factors are in memory or staged.
+                              // Of windows, the weights: in memory or staged, contiguous complex128
   bool reduces = false;
   ops::reduction kind = ops::reduction::sum;
-  dims axes = {};  // the folded axes, ascending; or the scanned one
+  dims axes = {};  // the folded axes, ascending; or the one that is scanned or has the windows
   std::optional<ops::scan> scans = std::nullopt;
+  index_t width = 0;  // of the windows whose elements `kind` reduces; 0 unless it is rolling
+  std::optional<dims> before = std::nullopt;  // as in window_leaf; only for sums over windows
   double parameter = 0;
   dims shape =
       {};  // of the result; folded axes have length 1 or are left out; may reshape the input
@@ -259,6 +265,10 @@ node_ref make_reduction(const node_ref& input, reduction kind, const dims& axes,
 
 node_ref make_scan(const node_ref& input, scan kind, index_t axis);
 
+/// The reduction of the elements at positions p to p + width - 1 along an axis, for every p.
+/// Throws   invalid_argument (the axis, the width, a dtype for which the reduction is not defined)
+node_ref make_rolling(const node_ref& input, reduction kind, index_t width, index_t axis);
+
 /// How far a walk goes: to the leaves of one pass, or further to the inputs of staged and generated
 /// leaves.
 enum class walk { within_a_pass, through_stages };
@@ -283,6 +293,10 @@ std::vector<node_ref> post_order(const node_ref& root, walk how, std::set<const 
 /// The node that a stage computes as a whole, with neither a reduction nor a scan nor a product;
 /// null for other stages. The result has the node's elements and dtype, maybe in another shape.
 const node* computed_as_a_whole(const detail::stage& made) noexcept;
+
+/// The leaf of a stage whose elements are read from those tiles of a source in which they lie; null
+/// for other stages.
+const detail::indexed_leaf* read_from_tiles(const detail::stage& made) noexcept;
 
 /// Whether the node is an operation or a cast, so that its elements are computed by kernels.
 bool computes_elements(const node& value) noexcept;

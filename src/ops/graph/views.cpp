@@ -13,16 +13,23 @@ using namespace detail;
 
 namespace {
 
-// A view is pushed through a graph by copying the graph. A loop over `x = x.flip(axes) + x` would
-// so double the graph each time. Graphs with more nodes are staged.
-constexpr std::size_t viewed_nodes_max = 2000;
-
 // Whether a map keeps all axes of its input, and steps along each by 1.
 bool only_narrows(const axis_map& map, index_t input_rank) {
   bool narrows = map.rank() == input_rank;
   for (index_t axis = 0; narrows && axis < input_rank; ++axis)
     narrows = map.from[axis] == axis && (map.step[axis] == 1 || map.shape[axis] <= 1);
   return narrows;
+}
+
+// Whether a map shows fewer elements of its input than there are.
+bool leaves_elements_out(const axis_map& map, const dims& shape) {
+  for (index_t input_axis = 0; input_axis < shape.size(); ++input_axis) {
+    index_t shown = 1;
+    for (index_t axis = 0; axis < map.rank(); ++axis)
+      if (map.from[axis] == input_axis) shown = map.shape[axis];
+    if (shown < shape[input_axis]) return true;
+  }
+  return false;
 }
 
 struct positions {
@@ -118,8 +125,33 @@ class view_maker {
       return make_node(value->type, map.shape, cast_node{maker.view(cast.input)});
     }
     node_ref operator()(const staged_leaf& leaf) const {
-      return make_node(value->type, map.shape,
-                       staged_leaf{leaf.from, leaf.map ? map.after(**leaf.map) : map, leaf.under});
+      axis_map seen = leaf.map ? map.after(**leaf.map) : map;
+      const bool of_tiles =
+          !leaf.under && read_from_tiles(*leaf.from) && leaf.from->shape == leaf.from->input->shape;
+      if (of_tiles && leaves_elements_out(seen, leaf.from->shape)) return read_in_part(leaf, seen);
+      return make_node(value->type, map.shape, staged_leaf{leaf.from, std::move(seen), leaf.under});
+    }
+
+    // The elements that the view shows become a stage of their own, so that no other tile is loaded
+    // and no other index is looked at. Axes along which it repeats them are axes of the result only.
+    node_ref read_in_part(const staged_leaf& leaf, const axis_map& seen) const {
+      axis_map part{.base = seen.base, .shape = {}, .from = {}, .step = {}};
+      axis_map view = seen;
+      view.base = {};
+      for (index_t axis = 0; axis < seen.rank(); ++axis) {
+        if (seen.from[axis] < 0) continue;
+        view.from[axis] = part.rank();
+        view.step[axis] = 1;
+        view.base.push_back(0);
+        part.shape.push_back(seen.shape[axis]);
+        part.from.push_back(seen.from[axis]);
+        part.step.push_back(seen.step[axis]);
+      }
+      auto from = std::make_shared<const stage>(stage{
+          .input = make_view(leaf.from->input, part), .shape = part.shape, .type = value->type});
+      staged_leaf made{std::move(from)};
+      if (view != axis_map::identity(part.shape)) made.map = std::move(view);
+      return make_node(value->type, seen.shape, std::move(made));
     }
 
     node_ref window(window_leaf leaf, const axis_map& seen) const {
@@ -245,6 +277,14 @@ node_ref make_view(const node_ref& value, const axis_map& map) {
   if (order.size() > viewed_nodes_max) return maker.view(make_staged(value));
   for (const auto& input : order) maker.view(input);
   return maker.view(value);
+}
+
+node_ref make_part(const node_ref& value, const region& box) {
+  if (box.shape == value->shape) return value;
+  axis_map map = axis_map::identity(value->shape);
+  for (index_t axis = 0; axis < box.shape.size(); ++axis)
+    map = map.narrow(axis, box.start[axis], box.shape[axis]);
+  return make_view(value, map);
 }
 
 node_ref make_reshape(const node_ref& value, const dims& wanted) {

@@ -5,11 +5,19 @@
 
 #include "ops/graph/graph.hpp"
 #include "parallel/sources/axis_map.hpp"
+#include "shale/region.hpp"
 
 namespace shale::ops {
 
+/// A view is pushed through a graph by copying the graph. A loop over `x = x.flip(axes) + x` would
+/// so double the graph each time. Graphs with more nodes are staged.
+constexpr std::size_t viewed_nodes_max = 2000;
+
 /// A view of a node by an axis map.
 node_ref make_view(const node_ref& value, const axis_map& map);
+
+/// The elements of a node in a box, which lies inside its shape.
+node_ref make_part(const node_ref& value, const region& box);
 
 /// The elements in row-major order in another shape. If strides cannot express the view, the node
 /// is staged.

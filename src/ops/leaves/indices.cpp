@@ -36,18 +36,25 @@ void require_not_longer(const dims& indices, const dims& array, index_t axis, co
                  std::to_string(axis)});
 }
 
+bool is_read_from_tiles(const expr& a, index_t count) {
+  return std::holds_alternative<detail::source_leaf>(node_of(a)->content) && count <= a.size();
+}
+
 expr indexed(const expr& a, const dims& shape, std::vector<detail::position_of_axis> axes,
              const std::vector<expr>& indices) {
-  element_count(shape);  // throws if there are too many
+  const index_t count = element_count(shape);  // throws if there are too many
   std::vector<node_ref> held;
   held.reserve(indices.size());
   for (const expr& index : indices) {
     const node_ref own = make_staged(node_of(index));
     held.push_back(make_view(own, axis_map::identity(own->shape).broadcast_to(shape)));
   }
-  return expr_of(make_node(a.dtype(), shape,
-                           detail::indexed_leaf{make_staged(node_of(a)), std::move(held),
-                                                std::move(axes), axis_map::identity(shape)}));
+  const bool from_tiles = is_read_from_tiles(a, count);
+  node_ref leaf =
+      make_node(a.dtype(), shape,
+                detail::indexed_leaf{from_tiles ? node_of(a) : make_staged(node_of(a)),
+                                     std::move(held), std::move(axes), axis_map::identity(shape)});
+  return expr_of(from_tiles ? make_staged(leaf) : std::move(leaf));
 }
 
 expr with_axes_behind(expr values, index_t count) {

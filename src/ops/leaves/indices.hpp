@@ -22,9 +22,14 @@ expr as_positions(const expr& indices, const char* function);
 void require_not_longer(const dims& indices, const dims& array, index_t axis, const char* function,
                         const char* array_name);
 
+/// Whether `indexed` reads `count` elements of `a` from the tiles that they lie in: `a` is a view of
+/// a tile source, and has as many elements at least.
+bool is_read_from_tiles(const expr& a, index_t count);
+
 /// The elements of `a` at positions that the axes of `shape` and the indices name; indices come
 /// from as_positions and are broadcast to `shape`. Operands that are not tensors are staged: `a` as
-/// it is, and indices before they are broadcast.
+/// it is, and indices before they are broadcast. If the elements are read from tiles, they are
+/// staged instead of `a`; then one index may count the elements of `a`.
 /// Throws   invalid_argument (more than 2^63 - 1 elements), out_of_memory
 expr indexed(const expr& a, const dims& shape, std::vector<detail::position_of_axis> axes,
              const std::vector<expr>& indices);

@@ -49,9 +49,7 @@ std::uint64_t bytes_of(const pass& request) {
 tape::block_values states_of(const parallel::unit& here, const parallel::block_position& position,
                              const reduction_states& states, std::size_t reduction) {
   const index_t rank = here.over.rank();
-  index_t first = 0;
-  for (index_t axis = 0; axis < rank; ++axis)
-    first += (position.start[axis] - here.state_start[axis]) * here.state_strides[axis];
+  const index_t first = here.state_at(position);
   const auto width = static_cast<index_t>(states.at(reduction).state_bytes);
   return {here.states + states.offset(reduction, here.results) + first * width,
           here.state_strides[rank - 1] * width,

@@ -269,27 +269,33 @@ std::vector<bits_of<T>> ranked_keys(const bits_of<T>* row, index_t length, index
   return found;
 }
 
-// Calls `found(row, keys)` with the keys of each row that have the given ranks.
+// Calls `found(row, keys)` with the keys of each row that have the wanted ranks.
 template <class T, class Found>
-void for_each_ranked(const tensor& from, const std::vector<index_t>& ranks, executor& on,
+void for_each_ranked(const tensor& from, const wanted_ranks& wanted, executor& on,
                      const Found& found) {
   using bits = bits_of<T>;
   const row_shape shape(from);
   const bits* const source = elements_at<T>(from);
   const index_t pieces = pieces_of(shape, on);
   if (shape.rows < 2 * on.threads() && shape.length >= piece_elements_min) {
-    for (index_t row = 0; row < shape.rows; ++row)
+    std::vector<index_t> ranks(static_cast<std::size_t>(wanted.count));
+    for (index_t row = 0; row < shape.rows; ++row) {
+      wanted.of_row(row, ranks.data());
       found(row, ranked_keys<T>(source + row * shape.length, shape.length, pieces, ranks, on));
+    }
     return;
   }
   struct memory {
+    std::vector<index_t> ranks;
     std::vector<bits> keys, chosen;
   };
   std::vector<memory> of_workers(static_cast<std::size_t>(on.threads()));
   for_each_row(shape, sizeof(bits), on, [&](index_t row, int worker) {
-    auto& [keys, chosen] = of_workers[static_cast<std::size_t>(worker)];
+    auto& [ranks, keys, chosen] = of_workers[static_cast<std::size_t>(worker)];
+    ranks.resize(static_cast<std::size_t>(wanted.count));
     keys.resize(static_cast<std::size_t>(shape.length));
     chosen.resize(ranks.size());
+    wanted.of_row(row, ranks.data());
     for (index_t i = 0; i < shape.length; ++i)
       keys[static_cast<std::size_t>(i)] = order_keys<T>::key(source[row * shape.length + i]);
     sort_items(keys.data(), shape.length);
@@ -304,7 +310,8 @@ void select_ranked_of(const tensor& from, index_t rank, const tensor& values, co
                       executor& on) {
   using bits = bits_of<T>;
   const index_t length = from.shape(-1);
-  for_each_ranked<T>(from, {rank}, on, [&](index_t row, const std::vector<bits>& keys) {
+  const wanted_ranks wanted{1, [rank](index_t, index_t* ranks) { *ranks = rank; }};
+  for_each_ranked<T>(from, wanted, on, [&](index_t row, const std::vector<bits>& keys) {
     const bits* const elements = elements_at<T>(from) + row * length;
     index_t before = 0;  // elements that come before all with this key
     for (index_t i = 0; i < length; ++i) before += order_keys<T>::key(elements[i]) < keys[0];
@@ -353,9 +360,9 @@ void select_first(const tensor& from, const std::vector<index_t>& result_rows, i
   from.storage().check();
 }
 
-tensor select_ranks(const tensor& from, const std::vector<index_t>& ranks, executor& on) {
+tensor select_ranks(const tensor& from, const wanted_ranks& ranks, executor& on) {
   const row_shape shape(from);
-  const auto count = static_cast<index_t>(ranks.size());
+  const index_t count = ranks.count;
   const tensor out = tensor::empty({shape.rows, count}, from.dtype(), &on.pool());
   if (out.size() == 0) return out;
   visit(from.dtype(), ordered_types{}, [&]<class T>(std::type_identity<T>) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "ops/sorting/order_keys.hpp"
@@ -29,11 +30,19 @@ void select_first(const tensor& from, const std::vector<index_t>& result_rows, i
                   index_t k, bool descends, const tensor& values, const tensor& indices,
                   executor& on);
 
-/// The elements with the given ranks, of each row. Rows are not empty.
+/// The ranks that are wanted of each row: the same number of every row.
+struct wanted_ranks {
+  index_t count;
+
+  /// Writes the `count` ranks of a row. It is called by several threads at once.
+  std::function<void(index_t row, index_t* ranks)> of_row;
+};
+
+/// The elements with the wanted ranks, of each row. Rows are not empty.
 /// Shape    [number of rows, number of ranks]; the dtype of `from`. A NaN is the canonical one, and
 ///          a zero is +0
 /// Throws   std::bad_alloc, cancelled, io (`from` has lost bytes, or it changes meanwhile)
-tensor select_ranks(const tensor& from, const std::vector<index_t>& ranks, executor& on);
+tensor select_ranks(const tensor& from, const wanted_ranks& ranks, executor& on);
 
 /// The elements of rank `rank` in each row, and their indices.
 /// Throws   as select_ranks

@@ -47,7 +47,8 @@ constexpr bool at_line(std::uintptr_t value) {
   return value % static_cast<std::uintptr_t>(transposing::line_bytes) == 0;
 }
 
-// Copies transposed blocks whose rows of output begin at a line past the cache, others as usual.
+// Copies a transposed block with stores past the cache if each row of the output begins at a cache
+// line. Copies other blocks as usual.
 template <class Item>
 void copy_items_past_the_cache(std::byte* const* data, const index_t* strides, index_t inner,
                                index_t outer) {
@@ -102,15 +103,15 @@ kernel copy_kernel_past_the_cache(std::size_t item_bytes) noexcept {
 
 void copy_elements_here(const tensor& to, const tensor& from) {
   const kernel copy = copy_kernel(to.item_bytes());
-  const plan over(std::array{plan_operand{to.layout(), to.item_bytes()},
-                             plan_operand{from.layout(), from.item_bytes()}});
+  const plan loop_plan(std::array{plan_operand{to.layout(), to.item_bytes()},
+                                  plan_operand{from.layout(), from.item_bytes()}});
   // The plan's positions count from the first byte of each storage.
   const std::array bases{const_cast<std::byte*>(to.storage().data()),
                          const_cast<std::byte*>(from.storage().data())};
-  for (index_t tile = 0; tile < over.tile_count(); ++tile)
-    over.for_each_block(over.tile(tile), bases,
-                        [copy](std::byte* const* data, const index_t* strides, index_t inner,
-                               index_t outer, auto&&) { copy(data, strides, inner, outer); });
+  for (index_t tile = 0; tile < loop_plan.tile_count(); ++tile)
+    loop_plan.for_each_block(loop_plan.tile(tile), bases,
+                             [copy](std::byte* const* data, const index_t* strides, index_t inner,
+                                    index_t outer, auto&&) { copy(data, strides, inner, outer); });
 }
 
 }  // namespace shale::parallel

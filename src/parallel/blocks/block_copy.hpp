@@ -1,5 +1,5 @@
 // Copies elements between two layouts on the calling thread. It is the copy that code inside a tile
-// uses: it starts no pass, so it needs no executor and cannot meet a lock of one.
+// uses: it starts no pass, so it needs no executor and never waits for a lock of one.
 #pragma once
 
 #include "parallel/blocks/kernel.hpp"
@@ -11,8 +11,8 @@ namespace shale::parallel {
 /// input.
 kernel copy_kernel(std::size_t item_bytes) noexcept;
 
-/// Such a kernel that stores the whole lines of transposed blocks past the cache. The caller orders
-/// the stores (see nontemporal_copy.hpp).
+/// The same kernel, except that it stores the whole lines of transposed blocks past the cache. The
+/// caller must order these stores (see nontemporal_copy.hpp).
 kernel copy_kernel_past_the_cache(std::size_t item_bytes) noexcept;
 
 /// Copies `from` into `to`, which have one shape and one dtype and do not overlap.

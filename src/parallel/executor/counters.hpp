@@ -30,7 +30,7 @@ class counters {
     add(stored_bytes_read_, stored_bytes);
   }
 
-  /// A tile was found decoded by an earlier call, or by another one that runs.
+  /// A tile was found that an earlier call, or another running call, has decoded.
   void tile_found() noexcept { add(tiles_found_, 1); }
 
   /// All members but `scratch_bytes_peak`, which `memory_tokens` counts.

@@ -27,8 +27,8 @@ tile_owner::tile_owner() noexcept : number_(owners.fetch_add(1, std::memory_orde
 tile_owner::~tile_owner() {
   decoded_tiles::dropped_entries dropped;
   const std::lock_guard lock(list_mutex);
-  for (decoded_tiles* each = first_in_list; each != nullptr; each = each->next_)
-    each->drop_owner(number_, dropped);
+  for (decoded_tiles* tiles = first_in_list; tiles != nullptr; tiles = tiles->next_)
+    tiles->drop_owner(number_, dropped);
 }
 
 decoded_tiles::decoded_tiles(memory_tokens& tokens) noexcept
@@ -59,9 +59,9 @@ void decoded_tiles::clear() noexcept {
   while (!entries_.empty()) drop(entries_.begin(), dropped);
 }
 
-void decoded_tiles::load_state::end(step how) noexcept {
-  now.store(how, std::memory_order_release);
-  now.notify_all();
+void decoded_tiles::load_state::end(step outcome) noexcept {
+  current.store(outcome, std::memory_order_release);
+  current.notify_all();
 }
 
 decoded_tiles::turn decoded_tiles::begin(const stored_tile& wanted) {
@@ -81,14 +81,15 @@ decoded_tiles::turn decoded_tiles::begin(const stored_tile& wanted) {
     }
     other = known.running;
   }
-  other->now.wait(load_state::step::running, std::memory_order_acquire);
+  other->current.wait(load_state::step::running, std::memory_order_acquire);
   return {.values = other->values};  // nothing if it has failed
 }
 
 // Enters a tile that the calling thread is about to load. An entry without an age would stay for
-// ever, so the age comes first, and goes if there is no memory for the entry.
+// ever. So the age is inserted first, and removed again if there is no memory for the entry.
 std::shared_ptr<decoded_tiles::load_state> decoded_tiles::add(const stored_tile& wanted) {
-  // The rest is left to the block of memory, the text of the form, and what the allocator adds.
+  // The remaining quarter is for the memory block, the text of the form, and the allocator's own
+  // data.
   static_assert(sizeof(entries::value_type) + sizeof(void*) <= bytes_beside * 3 / 4);
   auto running = std::make_shared<load_state>();
   const auto age = ages_.insert(ages_.end(), nullptr);
@@ -102,7 +103,8 @@ std::shared_ptr<decoded_tiles::load_state> decoded_tiles::add(const stored_tile&
   return running;
 }
 
-// If the entry is gone, the owner is gone, or the tiles were cleared: the tile is not kept then.
+// If the entry is gone, its owner was destroyed or the tiles were cleared. The tile is not kept
+// then.
 void decoded_tiles::finish(const stored_tile& wanted, load_state& running,
                            const tensor& values) noexcept {
   {
@@ -135,7 +137,8 @@ void decoded_tiles::give_up(const stored_tile& wanted, load_state& running) noex
   running.end(load_state::step::failed);
 }
 
-// Drops loaded tiles until one of that size has room (decoded.3). Returns whether it has.
+// Drops loaded tiles until there is room for a tile of that size (decoded.3). Returns whether there
+// is.
 bool decoded_tiles::make_room(std::size_t bytes, dropped_entries& dropped) noexcept {
   if (bytes > capacity_bytes_ || bytes > tokens_.left_bytes() + held_bytes_) return false;
   const auto has_room = [&] {

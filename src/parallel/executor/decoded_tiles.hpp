@@ -1,8 +1,8 @@
 // Keeps tiles decoded from one call to the next, inside the memory budget of an executor.
 //
-// A tile is known by its stored bytes: the container and the place that they lie in, their
-// checksum, and how they are decoded. These bytes never change under that name. So a tile stays
-// right whatever is committed or removed, and generations share the tiles that they have in common.
+// A tile is identified by its stored bytes: their container and their place in it, their checksum,
+// and how they are decoded. The bytes of one identity never change. So a kept tile stays valid
+// whatever is committed or removed, and generations share the tiles that they have in common.
 //
 // Invariants
 //   decoded.1  a tile that is kept, or that a thread loads, is not loaded by another thread, which
@@ -10,8 +10,8 @@
 //   decoded.2  a load that fails leaves nothing behind. Threads that have waited for it load the
 //              tile themselves, so each call reports an error of its own
 //   decoded.3  the tiles that are kept take at most `capacity_bytes`, and no more than running
-//              calls leave of the budget; the tiles that were not used for the longest time go
-//              first. What a tile takes beside its elements counts, too: tiles may be small
+//              calls leave of the budget; the least recently used tiles are evicted first. The
+//              memory beside a tile's elements counts too, because tiles may be small
 //   decoded.4  when the last user of a container's chunks is gone, its tiles are gone
 //   decoded.5  no lock is held while a tile is loaded. A forked child waits for no thread of its
 //              parent: it loads the tile itself
@@ -36,7 +36,7 @@
 
 namespace shale::parallel {
 
-/// A container whose tiles may be kept. Everybody who reads its chunks shares one.
+/// A container whose tiles may be kept. All readers of its chunks share one owner.
 class tile_owner {
  public:
   tile_owner() noexcept;
@@ -46,14 +46,14 @@ class tile_owner {
   tile_owner(const tile_owner&) = delete;
   tile_owner& operator=(const tile_owner&) = delete;
 
-  /// Differs from that of any other owner that this process has had.
+  /// A number that no other owner of this process has or had.
   std::uint64_t number() const noexcept { return number_; }
 
  private:
   const std::uint64_t number_;
 };
 
-/// The name of a tile: which stored bytes, and how they are decoded.
+/// The identity of a tile: its stored bytes, and how they are decoded.
 struct stored_tile {
   std::uint64_t owner = 0;  ///< tile_owner::number
   std::uint64_t offset = 0;
@@ -77,7 +77,8 @@ class decoded_tiles {
   decoded_tiles(const decoded_tiles&) = delete;
   decoded_tiles& operator=(const decoded_tiles&) = delete;
 
-  /// What a kept tile takes beside its elements: its name, its layout, its place among the others.
+  /// The memory of a kept tile beside its elements: its identity, its layout, its place among the
+  /// others.
   static constexpr std::size_t bytes_beside = 1024;
 
   std::size_t capacity_bytes() const noexcept { return capacity_bytes_; }
@@ -85,7 +86,7 @@ class decoded_tiles {
 
   struct result {
     tensor values;
-    bool found = false;  ///< whether it was not `load` of this call that made it
+    bool found = false;  ///< whether the tile was kept, or another thread loaded it
   };
 
   /// Returns a tile, which nobody may change: one that is kept, or else what `load()` returns,
@@ -116,10 +117,10 @@ class decoded_tiles {
   struct load_state {
     enum class step : int { running, loaded, failed };
     const unsigned process = detail::fork_generation();
-    std::atomic<step> now = step::running;
-    std::optional<tensor> values = std::nullopt;  // set before `now` becomes loaded
+    std::atomic<step> current = step::running;
+    std::optional<tensor> values = std::nullopt;  // set before `current` becomes loaded
 
-    void end(step how) noexcept;
+    void end(step outcome) noexcept;
   };
 
   struct entry {
@@ -130,8 +131,8 @@ class decoded_tiles {
   using entries = std::map<stored_tile, entry>;
   using dropped_entries = std::multimap<stored_tile, entry>;  // to be destroyed without the lock
 
-  // What a thread that wants a tile does: it takes `values`, or it loads the tile for all that wait
-  // for `running`, or, without both, it loads the tile for itself.
+  // The next step of a thread that wants a tile: it takes `values`, or it loads the tile for all
+  // threads that wait for `running`. Without both, it loads the tile for itself.
   struct turn {
     std::optional<tensor> values = std::nullopt;
     std::shared_ptr<load_state> running = nullptr;
@@ -150,7 +151,7 @@ class decoded_tiles {
   mutable detail::fork_safe_mutex mutex_;
   std::size_t held_bytes_ = 0;
   entries entries_;
-  std::list<const stored_tile*> ages_;  // those not used for the longest time first
+  std::list<const stored_tile*> ages_;  // least recently used first
   decoded_tiles* next_ = nullptr;       // of all in this process; under the lock of the list
 };
 

@@ -39,8 +39,8 @@ std::size_t default_budget_bytes() {
 
 // By default oneTBB starts at most as many threads as there are processors, even if an arena asks
 // for more. A `global_control` raises this limit, but the lowest of all controls counts, so one
-// control for each executor would not do. The first executor that wants more threads makes a single
-// control with the largest number that any executor may ask for.
+// control for each executor would not help. The first executor that wants more threads makes a
+// single control with the largest number that any executor may ask for.
 void allow_more_threads_than_processors() {
   // It is never destroyed, because static objects may still compute while the process ends.
   // Memory checkers must find the pointer.

@@ -53,15 +53,15 @@ inline executor& begin_call() {
   return on;
 }
 
-/// For loops that run on the calling thread, and inside long tiles.
+/// Called by loops on the calling thread, and inside long tiles.
 /// Throws   cancelled
 inline void require_not_cancelled(const executor& on) {
   if (state_of(on).cancelled.load(std::memory_order_relaxed))
     throw error(errc::cancelled, "the call was cancelled");
 }
 
-/// Whether a call in memory is only its kernels: there is no sink to report to, no checksum to
-/// compare, and the executor has not been cancelled.
+/// Whether a call in memory consists of its kernels alone: there is no sink to report to, no
+/// checksum to compare, and the executor has not been cancelled.
 inline bool runs_plainly(const executor& on) noexcept {
   const executor_state& state = state_of(on);
   return state.progress == nullptr && on.checksums() != checksum_use::compared &&

@@ -45,9 +45,9 @@ class shared_work {
 
 /// Lives while the engine calls a foreign function. If the function returns, or throws, in a child
 /// that it forked, and the thread is inside shared work of the process that called the function,
-/// the destructor ends the child by SIGABRT, with a message on standard error. In work of a process
-/// before that one, a call of its own has no other threads. A child that was made without the
-/// handlers of fork is not noticed.
+/// the destructor ends the child by SIGABRT, with a message on standard error. If the shared work
+/// was begun by an ancestor of that process, the process's own call has no other threads, and the
+/// child may go on. A child that was made without the handlers of fork is not noticed.
 class foreign_call {
  public:
   foreign_call() noexcept : generation_(detail::fork_generation()) {}

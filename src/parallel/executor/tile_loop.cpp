@@ -141,7 +141,7 @@ void run_tiles(executor& on, index_t count, void (*body)(void*, index_t, int), v
   } else {
     helper_team::open_call call(
         helpers->team(), helpers->arena(), workers - 1,
-        [](void* of, int worker) { static_cast<loop*>(of)->work(worker); }, &run);
+        [](void* argument, int worker) { static_cast<loop*>(argument)->work(worker); }, &run);
     run.work(0);
     call.close();
   }

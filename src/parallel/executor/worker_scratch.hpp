@@ -11,8 +11,8 @@
 namespace shale::parallel {
 
 /// A worker's `bytes` are allocated when it first asks for them. There are as many workers as
-/// threads, but no more than pieces of work. All workers together have at most half of the budget:
-/// if that does not hold the bytes of each, fewer may work.
+/// threads, but no more than pieces of work. All workers together get at most half of the budget.
+/// If that is too little for all of them, fewer may work.
 /// Threads  workers may call `of` at once, each with its own number
 class worker_scratch {
  public:

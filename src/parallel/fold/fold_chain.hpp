@@ -10,7 +10,7 @@
 //            in ascending order: they depend on the plan alone
 //   chain.2  a unit waits only for units with lower numbers; they have begun (loop.1)
 //   chain.3  when the pass fails, no unit waits any longer; a unit that waited has no states to
-//            begin with, so it fails, too, and nothing of it is stored
+//            begin with, so it fails too, and none of its results are stored
 #pragma once
 
 #include <condition_variable>

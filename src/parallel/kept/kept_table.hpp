@@ -36,7 +36,7 @@ class kept_table {
   class used {
    public:
     used() = default;
-    explicit used(entry& of) noexcept : entry_(&of) { ++entry_->users; }
+    explicit used(entry& kept) noexcept : entry_(&kept) { ++entry_->users; }
     ~used() {
       if (entry_) --entry_->users;
     }

@@ -22,7 +22,7 @@ inline bool same_view(const placed_operand& a, const placed_operand& b) noexcept
          a.values->strides() == b.values->strides();
 }
 
-/// Whether the bytes are the process's own, so that nothing can take them away during a call.
+/// Whether the bytes belong to this process alone, so that they cannot be lost during a call.
 bool is_in_memory(const tensor& values) noexcept;
 
 /// The bytes of an operand, from the address of its first element.

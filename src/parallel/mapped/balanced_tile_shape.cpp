@@ -13,10 +13,10 @@ namespace {
 // The operand's axes from the narrowest stride to the widest. Broadcast axes are left out.
 dims narrowest_first(const plan_operand& operand) {
   dims order;
-  for (index_t axis = 0; axis < operand.where.rank(); ++axis)
-    if (operand.where.strides()[axis] != 0) order.push_back(axis);
+  for (index_t axis = 0; axis < operand.layout.rank(); ++axis)
+    if (operand.layout.strides()[axis] != 0) order.push_back(axis);
   std::stable_sort(order.begin(), order.end(), [&](index_t a, index_t b) {
-    return std::abs(operand.where.strides()[a]) < std::abs(operand.where.strides()[b]);
+    return std::abs(operand.layout.strides()[a]) < std::abs(operand.layout.strides()[b]);
   });
   return order;
 }
@@ -38,7 +38,7 @@ dims narrowest_first(const plan_operand& operand) {
 // For example, two square matrices of float32 that lie in opposite orders get square tiles.
 dims balanced_tile_shape(std::span<const plan_operand> operands, const dims& least,
                          index_t elements_max) {
-  const dims& shape = operands.front().where.shape();
+  const dims& shape = operands.front().layout.shape();
   std::vector<dims> orders;
   for (const auto& operand : operands) orders.push_back(narrowest_first(operand));
   dims tile = least;

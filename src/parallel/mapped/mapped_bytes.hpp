@@ -23,12 +23,12 @@ using detail::is_mapped;
 class mapped_bytes {
  public:
   /// Does nothing if the storage is not a mapped file.
-  void add(const storage& of, std::size_t span_bytes) noexcept {
-    if (is_mapped(of)) bytes_ += span_bytes;
+  void add(const storage& owner, std::size_t span_bytes) noexcept {
+    if (is_mapped(owner)) bytes_ += span_bytes;
   }
 
-  /// If half of the budget does not hold them, they are streamed, or copied tile by tile. The other
-  /// half is for temporaries.
+  /// Whether the bytes need more than half of the budget. The operands are then streamed, or copied
+  /// tile by tile. The other half is for temporaries.
   bool exceed_half_of_budget(const executor& on) const noexcept {
     return bytes_ > on.memory_bytes() / 2;
   }

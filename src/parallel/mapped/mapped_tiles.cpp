@@ -70,7 +70,7 @@ tensor mapped_tiles::part(const dims& tile) const {
   return detail::narrowed(values_, tile_region(values_.shape(), tile_shape_, tile));
 }
 
-// This is asked before any page of the tile is read (copies.1).
+// This is called before any page of the tile is read (copies.1).
 mapped_tiles::found mapped_tiles::look_up(const dims& tile) const {
   auto& known = found_[static_cast<std::size_t>(detail::ravel(tile, grid_))];
   if (known == found::unknown) {
@@ -83,21 +83,38 @@ mapped_tiles::found mapped_tiles::look_up(const dims& tile) const {
 
 void mapped_tiles::prefetch(const dims& tile) const noexcept {
   try {
-    if (look_up(tile) == found::resident) return;
-    for_each_piece(part(tile), [&](byte_range piece) { values_.storage().prefetch(piece); });
+    if (look_up(tile) == found::cold) request(part(tile));
   } catch (...) {
     // A prefetch is only a hint: `load` will fail in the same way and report it.
   }
 }
 
+// Starts reading the pages of a part.
+void mapped_tiles::request(const tensor& values) const {
+  for_each_piece(values, [&](byte_range piece) { values_.storage().prefetch(piece); });
+}
+
 void mapped_tiles::load(const dims& tile, const tensor& into) const {
+  load_part(tile, part(tile), into);
+}
+
+void mapped_tiles::load_box(const region& box, const tensor& into) const {
+  detail::for_each_tile_under(box, tile_shape_, [&](const dims& tile) {
+    const region common =
+        detail::intersection(box, tile_region(values_.shape(), tile_shape_, tile));
+    load_part(tile, detail::narrowed(values_, common), detail::narrowed(into, common, box.start));
+  });
+}
+
+// Copies a part of a tile, or all of it.
+void mapped_tiles::load_part(const dims& tile, const tensor& values, const tensor& into) const {
   const storage& bytes = values_.storage();
   const bool cold = look_up(tile) == found::cold;
   if (checksums_ == checksum_use::compared)
-    for_each_piece(part(tile), [&](byte_range piece) { bytes.compare_checksums(piece); });
+    for_each_piece(values, [&](byte_range piece) { bytes.compare_checksums(piece); });
   // A fault on a page that was not requested before would make the kernel read its neighbours, too.
-  if (cold) prefetch(tile);
-  in_few_pieces(part(tile), into, [&](const tensor& from, const tensor& to) {
+  if (cold) request(values);
+  in_few_pieces(values, into, [&](const tensor& from, const tensor& to) {
     for_each_piece(from, [&](byte_range piece) { bytes.populate(piece); });
     copy_elements_here(to, from);
     if (cold) for_each_piece(from, [&](byte_range piece) { bytes.evict(piece, eviction::system); });

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "shale/executor.hpp"
+#include "shale/region.hpp"
 #include "shale/tensor.hpp"
 
 namespace shale::parallel {
@@ -30,6 +31,10 @@ class mapped_tiles {
   /// Throws   io, corrupt
   void load(const dims& tile, const tensor& into) const;
 
+  /// Copies the elements of a box, which may cut tiles, into `into`, which has the box's shape.
+  /// Throws   io, corrupt
+  void load_box(const region& box, const tensor& into) const;
+
   /// Replaces the elements of a tile.
   /// Throws   io
   void store(const dims& tile, const tensor& from);
@@ -45,6 +50,8 @@ class mapped_tiles {
 
   tensor part(const dims& tile) const;
   found look_up(const dims& tile) const;
+  void request(const tensor& values) const;
+  void load_part(const dims& tile, const tensor& values, const tensor& into) const;
 
   const tensor values_;
   const dims tile_shape_;

@@ -43,12 +43,13 @@ void compare(const storage& bytes, const std::vector<byte_range>& ranges, execut
 
 }  // namespace
 
-void compare_checksums_of(const plan& over, int index, const storage& bytes, executor& on) {
-  if (over.tile_count() == 0) return;
-  const plan::touched_elements whole = over.touched_by(index, region::all(over.shape()));
+void compare_checksums_of(const plan& loop_plan, int index, const storage& bytes, executor& on) {
+  if (loop_plan.tile_count() == 0) return;
+  const plan::touched_elements touched =
+      loop_plan.touched_by(index, region::all(loop_plan.shape()));
   compare(bytes,
-          ranges_of(whole.shape, whole.strides_bytes, whole.first,
-                    static_cast<index_t>(over.item_bytes(index)), bytes.owner_offset()),
+          ranges_of(touched.shape, touched.strides_bytes, touched.first,
+                    static_cast<index_t>(loop_plan.item_bytes(index)), bytes.owner_offset()),
           on);
 }
 

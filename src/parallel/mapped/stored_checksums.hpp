@@ -15,7 +15,7 @@ inline bool compares_checksums(const executor& on, const storage& bytes) noexcep
 /// Compares all segments that operand `index` of the plan touches, in parallel. Position 0 of the
 /// operand's layout is the first byte of `bytes`.
 /// Throws   corrupt, io
-void compare_checksums_of(const plan& over, int index, const storage& bytes, executor& on);
+void compare_checksums_of(const plan& loop_plan, int index, const storage& bytes, executor& on);
 
 /// Compares all segments that `values` touches, in parallel. Calls that read `values` in place,
 /// without a pass that would compare them, do this first.

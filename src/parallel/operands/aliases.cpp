@@ -15,8 +15,8 @@ namespace {
 // `item_bytes` steps of one byte. Two tensors are compared in one coordinate system: addresses, or
 // positions in a file. `origin` is where the tensor's storage begins in that system.
 
-// Converts a tensor's layout to bytes. Axes that do not move (length 1 or stride 0) are left out.
-// Returns nothing if the additional axis does not fit the largest rank.
+// Converts a tensor's layout to bytes. Axes of length 1 or stride 0 are left out. Returns nothing
+// if the additional axis does not fit the largest rank.
 std::optional<layout> byte_layout(const tensor& values, index_t origin) {
   const auto item = static_cast<index_t>(values.item_bytes());
   dims shape;

@@ -20,7 +20,8 @@ inline std::uint64_t distinct_bytes(const tensor& values) noexcept {
   return bytes;
 }
 
-/// What an operand reads: `distinct_bytes`, which lie between two addresses.
+/// Describes the bytes that an operand reads: their number, as from `distinct_bytes`, and the
+/// addresses between which they lie.
 struct read_bytes {
   std::uint64_t distinct;
   const std::byte* first;

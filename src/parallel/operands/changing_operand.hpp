@@ -1,7 +1,7 @@
-// Operands that change while they are used. An operand in memory is not copied, so another thread
-// or process can write it during a call: between the pass that counts or checks its elements, and
-// the pass that stores by these counts. The second pass bounds each store by what the first one
-// found.
+// Guards calls against operands that change while they are used. An operand in memory is not
+// copied, so another thread or process can write it during a call: between the pass that counts or
+// checks its elements, and the pass that stores by these counts. The second pass bounds each store
+// by what the first one found.
 #pragma once
 
 #include <string>

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "parallel/operands/halo.hpp"
 #include "parallel/sources/axis_map.hpp"
 #include "shale/executor.hpp"
 #include "shale/tensor.hpp"
@@ -32,6 +33,10 @@ struct loop_operand {
 
   /// Null for a tensor. Belongs to the caller of the pass.
   const tiled_elements* tiles = nullptr;
+
+  /// If not null: an input whose units are brought in with a halo. Belongs to the caller of the
+  /// pass, which has units of a given shape.
+  const operand_halo* halo = nullptr;
 };
 
 /// Makes an operand that is read or written tile by tile, in a pass over `shape`.

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
 
 #include "core/allocating.hpp"
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/mapped/stored_checksums.hpp"
+#include "parallel/pass/element_indices.hpp"
 #include "parallel/pass/pass_loop.hpp"
 #include "parallel/pass/small_apply.hpp"
-#include "shale/error.hpp"
+#include "parallel/pass/typed_operands.hpp"
 
 namespace shale::detail {
 
@@ -17,26 +17,8 @@ namespace {
 
 using parallel::loop_operand;
 
-std::vector<loop_operand> checked(std::span<const apply_operand> operands) {
-  std::vector<loop_operand> result;
-  result.reserve(operands.size());
-  for (std::size_t k = 0; k < operands.size(); ++k) {
-    const auto& operand = operands[k];
-    if (operand.values.dtype() != operand.type)
-      throw error(
-          errc::invalid_argument,
-          "an operand's dtype differs from the type of the callable's parameter",
-          {"operand " + std::to_string(k) + " is " + std::string(name(operand.values.dtype())) +
-               ", its parameter is " + std::string(name(operand.type)),
-           "change the parameter's type, or convert with astype"});
-    result.push_back({operand.values, operand.written, operand.written});
-  }
-  return result;
-}
-
-// An output with lanes of length 0 has the extents of the other operands along the other axes, as
-// an output with longer lanes has. Once its lanes are replaced, the pass does not see whether it
-// does.
+// Requires that an output with lanes of length 0 has the common extents along the other axes, like
+// any other output. The pass cannot check this once `replace_empty_lanes` has replaced the lanes.
 void require_empty_outputs(std::span<const loop_operand> operands, index_t rank, index_t along) {
   const auto is_empty = [&](const tensor& values) {
     const index_t own = along - (rank - values.rank());
@@ -79,7 +61,7 @@ void run_blocks(const parallel::unit& here, apply_block block, void* context) {
       });
 }
 
-// The most elements that are visited in index order between two looks at the executor.
+// The most elements that are visited in index order between two checks for cancellation.
 constexpr index_t run_elements_max = index_t{1} << 16;
 
 // Calls `run` for runs along the last axis, in index order.
@@ -135,15 +117,31 @@ void run_apply(std::span<const apply_operand> operands, apply_block block, void*
           [&](std::byte* const* data, const index_t* strides, index_t inner, index_t outer) {
             calling_back([&] { block(context, data, strides, inner, outer); });
           });
-    parallel::pass_loop loop(checked(operands), {}, on);
+    parallel::pass_loop loop(parallel::typed_operands(operands), {}, on);
     loop.run([&](const parallel::unit& here) { run_blocks(here, block, context); });
+  });
+}
+
+void run_indexed(std::span<const apply_operand> operands, indexed_block block, void* context) {
+  allocating([&] {
+    auto prepared = parallel::typed_operands(operands);
+    index_t rank = 0;
+    for (const auto& operand : prepared) rank = std::max(rank, operand.values.rank());
+    parallel::pass_loop loop(std::move(prepared), {.indices = true}, parallel::begin_call());
+    loop.run([&](const parallel::unit& here) {
+      here.for_each_block([&](std::byte* const* data, const index_t* strides, index_t inner,
+                              index_t outer, const parallel::block_position& position) {
+        const block_indices indices = parallel::indices_of(here, position, rank);
+        calling_back([&] { block(context, data, strides, inner, outer, indices); });
+      });
+    });
   });
 }
 
 void run_lanes(std::span<const apply_operand> operands, index_t axis,
                void (*start)(void*, const lane_sizes&), apply_block block, void* context) {
   allocating([&] {
-    auto prepared = checked(operands);
+    auto prepared = parallel::typed_operands(operands);
     index_t rank = 0;
     for (const auto& operand : prepared) rank = std::max(rank, operand.values.rank());
     const index_t along = normalize_axis(axis, rank);
@@ -165,8 +163,9 @@ void run_lanes(std::span<const apply_operand> operands, index_t axis,
 void run_reduce(const tensor& values, dtype type, void (*start)(void*, index_t tiles),
                 reduce_block block, void* context) {
   allocating([&] {
-    parallel::pass_loop loop(checked(std::array{apply_operand{values, type, false}}),
-                             {.fixed_units = true}, parallel::begin_call());
+    parallel::pass_loop loop(
+        parallel::typed_operands(std::array{apply_operand{values, type, false}}),
+        {.fixed_units = true}, parallel::begin_call());
     start(context, loop.unit_count());
     loop.run([&](const parallel::unit& here) {
       here.for_each_block([&](std::byte* const* data, const index_t* strides, index_t inner,
@@ -180,7 +179,7 @@ void run_reduce(const tensor& values, dtype type, void (*start)(void*, index_t t
 void run_in_order(std::span<const apply_operand> operands, apply_block block, void* context) {
   allocating([&] {
     executor& on = parallel::begin_call();
-    auto prepared = checked(operands);
+    auto prepared = parallel::typed_operands(operands);
     dims shape;
     for (const auto& operand : prepared) shape = broadcast_shapes(shape, operand.values.shape());
     for (auto& operand : prepared) {

@@ -19,8 +19,8 @@ void copy_elements(const tensor& to, const tensor& from, executor& on);
 void copy_elements_by(kernel convert, const tensor& to, const tensor& from, executor& on,
                       streams_if streams = streams_if::larger_than_half_the_budget);
 
-/// Copies inputs of one call that would change meanwhile. Holds the bytes of the copies, as a part
-/// of the budget, for its lifetime.
+/// Copies inputs that the call itself would change. Holds the bytes of the copies, as a part of the
+/// budget, for its lifetime.
 class input_copies {
  public:
   /// `on` must outlive this object.

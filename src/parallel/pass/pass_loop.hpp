@@ -1,5 +1,5 @@
-// Runs one engine call as a pass over an index space, unit by unit. Every engine call is one. The
-// call prepares its operands, chooses its way (see way.hpp), and runs the units in that way.
+// Runs one engine call as a pass over an index space, unit by unit. Every engine call is such a
+// pass: it prepares its operands, chooses its way (see way.hpp), and runs the units in that way.
 //
 // Invariants
 //   pass.1  operands are prepared once, and the way is chosen once, before any element is read

@@ -10,12 +10,15 @@ namespace shale::parallel {
 
 namespace {
 
-// Replaces inputs by copies if they overlap the output and are not its very elements.
+// Replaces an input by a copy if it overlaps the output, unless both have the same element at each
+// index. A unit with a halo also reads elements that other units write, so it is replaced then too.
 void resolve_overlaps(std::span<loop_operand> operands, std::size_t output, input_copies& copies) {
   for (std::size_t k = 0; k < operands.size(); ++k) {
     const bool both_written = operands[k].written;
     if (k == output || operands[k].tiles) continue;
-    if (!both_written && same_elements(operands[output].values, operands[k].values)) continue;
+    if (!both_written && !operands[k].halo &&
+        same_elements(operands[output].values, operands[k].values))
+      continue;
     if (!may_overlap(operands[output].values, operands[k].values)) continue;
     if (both_written)
       throw error(errc::invalid_argument, "two outputs overlap",

@@ -9,6 +9,7 @@
 #include "parallel/executor/tile_loop.hpp"
 #include "parallel/pass/unit_work.hpp"
 #include "parallel/ways/copied_operands.hpp"
+#include "parallel/ways/haloed_box.hpp"
 #include "parallel/ways/load_memory.hpp"
 #include "parallel/ways/tiled_operands.hpp"
 #include "parallel/windows/window_walk.hpp"
@@ -33,7 +34,7 @@ struct brought_operands {
 
 // A plan, and the addresses that its positions count from, by operand.
 struct moved_plan {
-  plan over;
+  plan loop_plan;
   std::vector<std::byte*> bases;
 };
 
@@ -61,9 +62,11 @@ class running_pass {
   void prefetch(index_t load) const;
   void run_load(index_t load, int worker);
   moved_plan moved_units(const region& load, const copied_operands::copies& copies) const;
+  tensor haloed(std::size_t operand, const region& box,
+                const copied_operands::copies& copies) const;
   void run_unit_alone(index_t number, int worker, const region& load,
                       const copied_operands::copies& copies);
-  region box_of(const plan& over, index_t number) const;
+  region box_of(const plan& loop_plan, index_t number) const;
   std::vector<streamed_operand> streamed() const;
   template <class Body>
   void for_each_unit(const region& load, Body body) const;
@@ -74,8 +77,8 @@ class running_pass {
   executor& on_;
   const std::vector<std::byte*> bases_;
   const bytes_per_position bytes_;
-  // Before `work_`, whose scratch memory must not count as what other calls hold (load_memory).
-  // Null if all operands are used in place.
+  // Declared before `work_`: load_memory must not count the scratch memory of `work_` as memory
+  // that other calls hold. Null if all operands are used in place.
   const std::unique_ptr<brought_operands> brought_;
   unit_work work_;
 };
@@ -89,9 +92,9 @@ std::vector<streamed_operand> running_pass::streamed() const {
 }
 
 // The unit's box in the pass's own axes. A plan has at least one axis, even if the pass has rank 0.
-region running_pass::box_of(const plan& over, index_t number) const {
+region running_pass::box_of(const plan& loop_plan, index_t number) const {
   return way_.plan_per_unit && index_space(operands_, options_).empty() ? region{}
-                                                                        : over.tile(number);
+                                                                        : loop_plan.tile(number);
 }
 
 void running_pass::run() {
@@ -163,7 +166,8 @@ void running_pass::run_load(index_t load, int worker) {
     for_each_unit(box, [&](index_t number) { run_unit_alone(number, worker, box, copies); });
   } else {
     const moved_plan moved = moved_units(box, copies);
-    for_each_unit(box, [&](index_t number) { work_.run(number, worker, moved.over, moved.bases); });
+    for_each_unit(box,
+                  [&](index_t number) { work_.run(number, worker, moved.loop_plan, moved.bases); });
   }
   brought_->copied.write(load, copies);
 }
@@ -183,10 +187,22 @@ moved_plan running_pass::moved_units(const region& load,
       strides[axis] *= item;
       origin -= load.start[axis] * strides[axis];
     }
-    moved.over.move_operand(static_cast<int>(k), strides, origin);
+    moved.loop_plan.move_operand(static_cast<int>(k), strides, origin);
     moved.bases[k] = copies[k].storage().data();
   }
   return moved;
+}
+
+// The elements of a unit amid their halo.
+tensor running_pass::haloed(std::size_t operand, const region& box,
+                            const copied_operands::copies& copies) const {
+  const tensor& values = operands_[operand].values;
+  const operand_halo& halo = *operands_[operand].halo;
+  tensor all = copies[operand];
+  if (way_.access_of(operand) == operand_access::tiled) all = brought_->tiled.gather(operand, box);
+  else if (way_.access_of(operand) == operand_access::in_place)
+    all = haloed_box(halo, box, values.shape(), values.dtype(), in_place_reader(values), on_);
+  return own_part(all, halo, box, values.shape());
 }
 
 void running_pass::run_unit_alone(index_t number, int worker, const region& load,
@@ -196,13 +212,15 @@ void running_pass::run_unit_alone(index_t number, int worker, const region& load
   operands.reserve(operands_.size());
   for (std::size_t k = 0; k < operands_.size(); ++k) {
     const auto elements = [&] {
+      if (operands_[k].halo) return haloed(k, box, copies);
       if (way_.access_of(k) == operand_access::tiled) return brought_->tiled.gather(k, box);
       const region part = part_of(operands_[k].values, box, options_);
       if (way_.access_of(k) == operand_access::in_place)
         return detail::narrowed(operands_[k].values, part);
       return detail::narrowed(copies[k], part, load.start);
     };
-    operands.push_back({elements(), operands_[k].written});
+    operands.push_back(
+        {.values = elements(), .written = operands_[k].written, .halo = operands_[k].halo});
   }
   work_.run_alone(number, worker, box, operands);
   for (std::size_t k = 0; k < operands_.size(); ++k)

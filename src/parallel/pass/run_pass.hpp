@@ -3,7 +3,7 @@
 // load it brings in the operands, runs the kernels of its units, and stores the outputs. While one
 // load runs, the bytes of the next ones are requested.
 //
-// It has one loop for all ways. What differs between them lies in the classes that it calls:
+// It has one loop for all ways. The differences between the ways are in the classes that it calls:
 // window_walk (operands that are used in place), copied_operands and tiled_operands.
 #pragma once
 

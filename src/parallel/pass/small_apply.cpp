@@ -14,8 +14,8 @@ std::uint64_t describe(const detail::apply_operand& operand) noexcept {
          static_cast<std::uint64_t>(operand.values.rank()) << 16;
 }
 
-// The loop over the broadcast operands; null if there is none of one tile, or if an output could
-// not be written.
+// The loop over the broadcast operands; null if it does not have exactly one tile, or if an output
+// could not be written.
 std::unique_ptr<small_loop> make_loop(std::span<const detail::apply_operand> operands) {
   dims shape;
   for (const auto& operand : operands) shape = broadcast_shapes(shape, operand.values.shape());
@@ -29,8 +29,8 @@ std::unique_ptr<small_loop> make_loop(std::span<const detail::apply_operand> ope
     seen.push_back(operand.values.broadcast_to(shape));
     planned.push_back({layout(shape, seen.back().strides(), 0), operand.values.item_bytes()});
   }
-  plan over(planned);
-  if (over.tile_count() != 1) return nullptr;
+  plan loop_plan(planned);
+  if (loop_plan.tile_count() != 1) return nullptr;
   std::vector<operand_extent> extents;
   for (std::size_t k = 0; k < operands.size(); ++k) {
     extents.push_back(extent_of(seen[k], operands[k].written));
@@ -39,8 +39,8 @@ std::unique_ptr<small_loop> make_loop(std::span<const detail::apply_operand> ope
           seen[other].item_bytes() == seen[k].item_bytes())
         extents[k].lies_as |= std::uint64_t{1} << other;
   }
-  const region tile = over.tile(0);
-  return std::make_unique<small_loop>(small_loop{std::move(over), tile, std::move(extents)});
+  const region tile = loop_plan.tile(0);
+  return std::make_unique<small_loop>(small_loop{std::move(loop_plan), tile, std::move(extents)});
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace shale::parallel {
 
 /// The loop of operands with certain layouts; addresses are set for each call.
 struct small_loop {
-  plan over;
+  plan loop_plan;
   region tile;  // the plan's only one
   std::vector<operand_extent> extents;
 };
@@ -38,9 +38,11 @@ class small_apply {
     const written_versions versions(*this);
     std::array<std::byte*, apply_operands_max> bases;
     for (std::size_t k = 0; k < used_; ++k) bases[k] = operands_[k].address;
-    loop_->over.for_each_block(loop_->tile, std::span<std::byte* const>(bases.data(), used_),
-                               [&](std::byte* const* data, const index_t* strides, index_t inner,
-                                   index_t outer, auto&&) { body(data, strides, inner, outer); });
+    loop_->loop_plan.for_each_block(
+        loop_->tile, std::span<std::byte* const>(bases.data(), used_),
+        [&](std::byte* const* data, const index_t* strides, index_t inner, index_t outer, auto&&) {
+          body(data, strides, inner, outer);
+        });
     count();
   }
 
@@ -48,13 +50,13 @@ class small_apply {
   // Bumps the outputs' versions, even if the body throws.
   class written_versions {
    public:
-    explicit written_versions(const small_apply& of) noexcept : of_(of) {}
-    ~written_versions() { of_.bump_versions(); }
+    explicit written_versions(const small_apply& call) noexcept : call_(call) {}
+    ~written_versions() { call_.bump_versions(); }
     written_versions(const written_versions&) = delete;
     written_versions& operator=(const written_versions&) = delete;
 
    private:
-    const small_apply& of_;
+    const small_apply& call_;
   };
 
   std::span<const placed_operand> operands() const noexcept { return {operands_.data(), used_}; }

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <span>
 
+#include "parallel/operands/loop_operand.hpp"
 #include "parallel/plan/plan.hpp"
 
 namespace shale::parallel {
 
-/// What a unit of a pass with states does. In a scan, a unit may do both, one after the other.
+/// The step of a unit in a pass with states. In a scan, a unit may do both steps, one after the
+/// other.
 enum class unit_step : std::uint8_t {
   fold,  ///< folds its elements into the states
   scan,  ///< writes the results, beginning with the states
@@ -31,9 +33,13 @@ struct unit {
   /// `nontemporal_buffer_bytes`. The results are the same either way.
   std::byte* nontemporal_buffer = nullptr;
 
-  /// Set by passes with coordinates: the start of `over` in the pass's index space. Null if `over`
-  /// covers the whole space.
+  /// Set by passes with coordinates or indices: the start of `over` in the pass's index space. Null
+  /// if `over` covers the whole space.
   const dims* origin = nullptr;
+
+  /// Set if units have plans of their own: the elements of this unit alone, by operand. Those of an
+  /// operand with a halo lie amid it (extents_around).
+  std::span<const loop_operand> operands = {};
 
   /// Set by passes with states.
   unit_step step = unit_step::fold;
@@ -41,6 +47,14 @@ struct unit {
   index_t results = 0;          // results that the unit contributes to
   dims state_strides = {};      // states between neighbours, by axis of `over`
   dims state_start = {};  // the index in `over` of the element that folds into the first state
+
+  /// The number of the state of the element at a position.
+  index_t state_at(const block_position& position) const noexcept {
+    index_t state = 0;
+    for (index_t axis = 0; axis < over.rank(); ++axis)
+      state += (position.start[axis] - state_start[axis]) * state_strides[axis];
+    return state;
+  }
 
   /// Calls `body(data, strides_bytes, inner, outer, position)`, as plan::for_each_block does.
   template <class Body>

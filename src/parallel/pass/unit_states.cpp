@@ -31,8 +31,8 @@ void unit_states::scan(unit& here, const unit_body& body) {
     body.run(body.context, here);
   }
   const storage before = chain_->take(here.number, own, here.results);
-  // The unit must end like a failed one, or else what it has not computed would be stored. The loop
-  // reports the failure that came first, not this one.
+  // The unit must fail, because otherwise results that it has not computed would be stored. The
+  // loop reports the failure that came first, not this one.
   if (!before) throw error(errc::cancelled, "the pass has failed");
   here.states = const_cast<std::byte*>(before.data());
   here.step = unit_step::scan;

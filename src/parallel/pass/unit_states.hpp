@@ -1,5 +1,5 @@
-// The partial states of the units of one pass: a reduction merges them in a tree, a scan hands them
-// on in a chain.
+// Manages the partial states of the units of one pass: a reduction merges them in a tree, a scan
+// passes them on in a chain.
 #pragma once
 
 #include <optional>
@@ -20,11 +20,11 @@ class unit_states {
   /// The strides of the states of a unit over `box`, by axis of the plan.
   dims strides(const region& box) const { return groups_.state_strides(box); }
 
-  /// Runs the function on the unit, with states of its own, and merges them or hands them on.
-  /// Throws   out_of_memory, what the function throws; cancelled if a scan has failed elsewhere
+  /// Runs the function on the unit, with states of its own, and merges them or passes them on.
+  /// Throws   out_of_memory, exceptions of the function; cancelled if a scan has failed elsewhere
   void run(unit& here, const region& box, const unit_body& body);
 
-  /// Who must be told if the loop over the units fails; null if nobody.
+  /// The listener for a failure of the loop over the units; null if there is none.
   failure_listener* listener() noexcept { return chain_ ? &*chain_ : nullptr; }
 
  private:

@@ -8,10 +8,10 @@ namespace {
 // The plan has a single tile if possible, so that kernels get large blocks. `of_pass` are the
 // operands of the pass, and `shape` is its index space.
 //
-// In a pass with states, the order of the elements decides bits. So the plan is made from the
-// layouts of the pass's own tensors, and then gets the memory at hand. That is a copy of a tensor
-// under one budget, and the tensor itself under another (way.1). A copy need not allow the merges
-// that the tensor allows, so axes are not merged then.
+// In a pass with states, the order of the elements decides the bits of the result. So the plan is
+// made from the layouts of the pass's own tensors, and then moved to the memory at hand. Depending
+// on the budget, that memory is a copy of a tensor or the tensor itself (way.1). A copy need not
+// allow the merges that the tensor allows, so axes are not merged then.
 plan plan_alone(std::span<const loop_operand> operands, std::span<const loop_operand> of_pass,
                 const region& box, const dims& shape, const pass_options& options) {
   std::vector<plan_operand> described;
@@ -20,7 +20,7 @@ plan plan_alone(std::span<const loop_operand> operands, std::span<const loop_ope
   for (std::size_t k = 0; k < operands.size(); ++k) {
     described.push_back(plan_operand_of(operands[k].values, options));
     if (!options.states || of_pass[k].tiles) continue;
-    described.back().where = layout(box.shape, of_pass[k].values.strides(), 0);
+    described.back().layout = layout(box.shape, of_pass[k].values.strides(), 0);
     has_tensors = true;
   }
   if (options.states)
@@ -29,7 +29,7 @@ plan plan_alone(std::span<const loop_operand> operands, std::span<const loop_ope
   plan made(described, {.tile_elements = any_number,
                         .block_elements = block_elements_of(options),
                         .keep_axes = options.coordinates,
-                        .merge_axes = !has_tensors,
+                        .merge_axes = !has_tensors && !options.indices,
                         .state_elements = any_number});
   for (std::size_t k = 0; has_tensors && k < operands.size(); ++k)
     made.move_operand(static_cast<int>(k), operands[k].values.layout());
@@ -55,10 +55,10 @@ unit_work::unit_work(const plan& units, std::span<const loop_operand> operands,
   if (options.states) states_.emplace(units, *options.states, options.scans);
 }
 
-void unit_work::run(index_t number, int worker, const plan& over,
+void unit_work::run(index_t number, int worker, const plan& loop_plan,
                     std::span<std::byte* const> bases) {
   const region box = units_.tile(number);
-  unit here{number, worker, over, &box, bases, scratch_.of(worker)};
+  unit here{number, worker, loop_plan, &box, bases, scratch_.of(worker)};
   if (states_) {
     here.state_strides = states_->strides(box);
     here.state_start = box.start;
@@ -68,13 +68,14 @@ void unit_work::run(index_t number, int worker, const plan& over,
 
 void unit_work::run_alone(index_t number, int worker, const region& box,
                           std::span<const loop_operand> operands) {
-  const plan over = plan_alone(operands, operands_, box, shape_, options_);
+  const plan loop_plan = plan_alone(operands, operands_, box, shape_, options_);
   const std::vector<std::byte*> addresses = bases(operands);
-  unit here{number, worker, over, nullptr, addresses, scratch_.of(worker)};
-  if (options_.coordinates) here.origin = &box.start;
+  unit here{number, worker, loop_plan, nullptr, addresses, scratch_.of(worker)};
+  here.operands = operands;
+  if (options_.coordinates || options_.indices) here.origin = &box.start;
   if (states_) {
-    here.state_strides = over.strides_bytes(over.operands() - 1);
-    here.state_start = dims::filled(over.rank(), 0);
+    here.state_strides = loop_plan.strides_bytes(loop_plan.operands() - 1);
+    here.state_start = dims::filled(loop_plan.rank(), 0);
   }
   compute(here, units_.tile(number));
 }

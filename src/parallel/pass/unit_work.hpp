@@ -24,8 +24,8 @@ class unit_work {
   unit_work(const plan& units, std::span<const loop_operand> operands, const pass_options& options,
             std::size_t written_bytes, unit_body body, executor& on);
 
-  /// Works on a unit that lies in `over`, a plan with the axes of all units.
-  void run(index_t number, int worker, const plan& over, std::span<std::byte* const> bases);
+  /// Works on a unit that lies in `loop_plan`, a plan with the axes of all units.
+  void run(index_t number, int worker, const plan& loop_plan, std::span<std::byte* const> bases);
 
   /// Works on a unit whose operands have a plan of their own: `operands` are its elements alone.
   /// `box` is its place in the pass's own axes.
@@ -37,7 +37,7 @@ class unit_work {
     return std::min(scratch_.workers(), nontemporal_buffers_.workers());
   }
 
-  /// Who must be told if the loop over the units fails; null if nobody.
+  /// The listener for a failure of the loop over the units; null if there is none.
   failure_listener* listener() noexcept { return states_ ? states_->listener() : nullptr; }
 
  private:

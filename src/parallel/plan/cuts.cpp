@@ -79,14 +79,14 @@ std::vector<footprint> footprints_of(std::span<const plan_operand> operands,
   return result;
 }
 
-bool within(const byte_limit& most, const std::vector<footprint>& operands, const dims& tile) {
+bool within(const byte_limit& limit, const std::vector<footprint>& operands, const dims& tile) {
   index_t all = 0;
   for (const footprint& operand : operands) {
     const index_t bytes = operand.bytes(tile);
-    if (bytes > most.operand) return false;
+    if (bytes > limit.operand) return false;
     all += bytes;
   }
-  return all <= most.all;
+  return all <= limit.all;
 }
 
 // The most steps along `axis`, up to those of `tile`, that stay within the limit of tiles; at least
@@ -176,9 +176,9 @@ class cutter {
   // that are left (if a step along it leads to another state), and the steps that keep the touched
   // bytes within their limit. What is left is then divided by what the axis got.
   //
-  // For example, tiles of 131,072 elements of 1,000 x 300 x 500, whose axes cannot be merged.
-  // Axis 2 gets 500, which leaves 262. Axis 1 could get 262; that makes 2 tiles, so it gets 150
-  // and both are equal. Nothing is left, so axis 0 gets 1.
+  // As an example, take tiles of 131,072 elements in an index space of 1,000 x 300 x 500 whose axes
+  // cannot be merged. Axis 2 gets 500, which leaves 262. Axis 1 could get 262; that makes 2 tiles,
+  // so it gets 150 and both are equal. Nothing is left, so axis 0 gets 1.
   //
   // A sum over axis 0 of 1,000 x 10,000 goes further: its tiles are a 64th of all elements,
   // 156,250, and have a 64th of that as states. So axis 1 gets 2,441 (in the end 2,000, for 5 equal

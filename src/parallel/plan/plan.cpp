@@ -24,7 +24,7 @@ std::span<const plan_operand> checked(std::span<const plan_operand> operands) {
 }  // namespace
 
 plan::plan(std::span<const plan_operand> operands, const plan_options& options)
-    : axes_(checked(operands)), size_(operands[0].where.size()) {
+    : axes_(checked(operands)), size_(operands[0].layout.size()) {
   items_.reserve(operands.size());
   for (const auto& operand : operands) {
     items_.push_back(operand.item_bytes);
@@ -38,7 +38,7 @@ plan::plan(std::span<const plan_operand> operands, const plan_options& options)
     if (options.merge_axes) axes_.merge();
     square_blocks_ = axes_.pair_fastest(operands);
   }
-  axes_.have_one();
+  axes_.ensure_one_axis();
   cuts_ = choose_cuts(axes_, size_, square_blocks_, operands, options);
   make_grid();
 }
@@ -71,13 +71,13 @@ plan plan::with_whole_blocks() const {
   return result;
 }
 
-void plan::move_operand(int operand, const layout& where) {
+void plan::move_operand(int operand, const layout& memory_layout) {
   const auto item = static_cast<index_t>(items_[operand]);
   dims strides;
-  index_t origin = where.offset();
+  index_t origin = memory_layout.offset();
   for (index_t axis = 0; axis < rank(); ++axis) {
     const index_t own = axes_.own_axes[axis];
-    index_t stride = own < 0 || axes_.shape[axis] == 1 ? 0 : where.strides()[own];
+    index_t stride = own < 0 || axes_.shape[axis] == 1 ? 0 : memory_layout.strides()[own];
     if (axes_.directions[axis] < 0) {
       origin += stride * std::max<index_t>(axes_.shape[axis] - 1, 0);
       stride = -stride;

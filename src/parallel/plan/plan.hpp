@@ -74,6 +74,11 @@ class plan {
 
   std::size_t item_bytes(int operand) const noexcept { return items_[operand]; }
 
+  /// The operands' axis that each axis is, and 1, or -1 if it is walked backwards. Only of plans
+  /// that do not merge axes. -1 stands for an axis that no operand has.
+  const dims& own_axes() const noexcept { return axes_.own_axes; }
+  const dims& directions() const noexcept { return axes_.directions; }
+
   const dims& tile_shape() const noexcept { return cuts_.tile; }
   const dims& grid() const noexcept { return grid_; }
   index_t tile_count() const noexcept { return tile_count_; }
@@ -100,7 +105,7 @@ class plan {
 
   /// The same for memory whose layout is given in the operands' own axes. The order of the plan's
   /// axes stays. For plans that do not merge axes.
-  void move_operand(int operand, const layout& where);
+  void move_operand(int operand, const layout& memory_layout);
 
   /// Whether the plan visits the operand against its storage order: another axis than the last one
   /// has the operand's smallest stride, and neighbours along the last axis lie in different cache

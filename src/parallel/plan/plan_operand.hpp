@@ -13,9 +13,9 @@ namespace shale::parallel {
 /// The largest number of operands: `apply` needs 8, fused expressions need more.
 inline constexpr int operands_max = 64;
 
-/// What the strides of an operand count. Only those of elements decide the order of axes and the
-/// sizes of tiles. The others are not memory that the loop moves through, so they decide where
-/// elements leave the order open.
+/// The role says what the strides of an operand count. Only those of elements decide the order of
+/// axes and the sizes of tiles. The others are not memory that the loop moves through, so they
+/// decide where elements leave the order open.
 enum class operand_role : std::uint8_t {
   elements,   ///< elements of a tensor
   states,     ///< states of a reduction: 0 along the folded axes
@@ -24,7 +24,7 @@ enum class operand_role : std::uint8_t {
 
 struct plan_operand {
   /// The operand's layout, already broadcast to the common shape.
-  layout where;
+  shale::layout layout;
   std::size_t item_bytes = 1;
   operand_role role = operand_role::elements;
 

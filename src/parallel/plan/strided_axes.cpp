@@ -9,20 +9,20 @@
 namespace shale::parallel {
 
 strided_axes::strided_axes(std::span<const plan_operand> operands)
-    : shape(operands[0].where.shape()), directions(dims::filled(shape.size(), 1)) {
+    : shape(operands[0].layout.shape()), directions(dims::filled(shape.size(), 1)) {
   for (index_t axis = 0; axis < rank(); ++axis) own_axes.push_back(axis);
   strides.reserve(operands.size());
   origins.reserve(operands.size());
   for (const auto& operand : operands) {
-    if (operand.where.shape() != shape)
+    if (operand.layout.shape() != shape)
       throw error(errc::invalid_argument, "operands of one loop differ in shape",
-                  {to_string(shape) + " and " + to_string(operand.where.shape())});
+                  {to_string(shape) + " and " + to_string(operand.layout.shape())});
     const auto item = static_cast<index_t>(operand.item_bytes);
-    dims bytes = operand.where.strides();
+    dims bytes = operand.layout.strides();
     for (index_t axis = 0; axis < rank(); ++axis)
       bytes[axis] = shape[axis] == 1 ? 0 : bytes[axis] * item;
     strides.push_back(bytes);
-    origins.push_back(operand.where.offset() * item);
+    origins.push_back(operand.layout.offset() * item);
   }
 }
 
@@ -32,8 +32,7 @@ void strided_axes::sort(std::span<const plan_operand> operands) {
     if (shape[axis] != 1) order.push_back(axis);
 
   // Returns a positive number if axis `a` should lie inside axis `b`. The first operand that moves
-  // along both axes with different strides decides. Elements are asked before the
-  // others.
+  // along both axes with different strides decides. Operands of elements come before the others.
   const auto compare = [&](index_t a, index_t b) -> int {
     for (const bool ordering : {true, false}) {
       for (std::size_t k = 0; k < operands.size(); ++k) {
@@ -124,7 +123,7 @@ bool strided_axes::pair_fastest(std::span<const plan_operand> operands) {
   return true;
 }
 
-void strided_axes::have_one() {
+void strided_axes::ensure_one_axis() {
   if (!shape.empty()) return;
   shape.push_back(1);
   own_axes.push_back(-1);

@@ -16,7 +16,7 @@ struct strided_axes {
   std::vector<index_t> origins;  ///< bytes from an operand's base to its first element, by operand
 
   /// The operands' axis that each axis was before it was sorted, and 1, or -1 if it was reversed.
-  /// Of merged axes nothing is said.
+  /// They are not defined for merged axes.
   dims own_axes;
   dims directions;
 
@@ -39,7 +39,7 @@ struct strided_axes {
   bool pair_fastest(std::span<const plan_operand> operands);
 
   /// Adds an axis of length 1 if there is none.
-  void have_one();
+  void ensure_one_axis();
 
   /// The axis of the operand's smallest stride if a loop in the order of the axes would visit the
   /// operand against its storage order, else -1. It would if another axis than the last one has

@@ -143,8 +143,8 @@ axis_map axis_map::index(std::span<const index_entry> entries) const {
     throw error(errc::invalid_argument,
                 ellipses > 1 ? "index: more than one ellipsis" : "index: more entries than axes",
                 {"got " + std::to_string(used) + " entries for shape " + to_string(shape)});
-  // New axes are inserted last. Inserted earlier, beside axes that a position is about to drop,
-  // they could exceed the largest rank.
+  // New axes are inserted last. If they were inserted before other axes are dropped, the rank could
+  // exceed its maximum for a while.
   axis_map view = *this;
   index_t axis = 0;
   dims new_axes;

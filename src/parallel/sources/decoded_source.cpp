@@ -10,7 +10,7 @@ namespace shale::parallel {
 
 namespace {
 
-// What a view touches of a source along one axis.
+// The tiles of a source that a view touches along one axis.
 struct touched_axis {
   index_t tiles;
   bool in_part;  // whether it leaves elements of these tiles out
@@ -42,20 +42,25 @@ struct touched_tiles {
   bool in_part = false;
 };
 
+// The bytes that so many tiles of the source take while they are kept.
+std::uint64_t kept_bytes(const tile_source& source, std::uint64_t tiles) noexcept {
+  std::uint64_t tile_bytes = item_bytes(source.dtype());
+  for (const index_t extent : source.tile_shape())
+    tile_bytes = detail::saturating_mul(tile_bytes, static_cast<std::uint64_t>(extent));
+  detail::add_saturating(tile_bytes, decoded_tiles::bytes_beside);
+  return detail::saturating_mul(tiles, tile_bytes);
+}
+
 touched_tiles touched_by(const tile_source& source, const axis_map& seen) {
   std::uint64_t tiles = 1;
-  std::uint64_t tile_bytes = item_bytes(source.dtype());
   bool in_part = false;
   for (index_t axis = 0; axis < source.shape().size(); ++axis) {
     const touched_axis touched = touched_along(axis, source, seen);
     if (touched.tiles == 0) return {};
     tiles = detail::saturating_mul(tiles, static_cast<std::uint64_t>(touched.tiles));
-    tile_bytes =
-        detail::saturating_mul(tile_bytes, static_cast<std::uint64_t>(source.tile_shape()[axis]));
     in_part |= touched.in_part;
   }
-  detail::add_saturating(tile_bytes, decoded_tiles::bytes_beside);
-  return {detail::saturating_mul(tiles, tile_bytes), in_part};
+  return {kept_bytes(source, tiles), in_part};
 }
 
 std::uint64_t room_bytes(const executor& on) noexcept {
@@ -78,6 +83,13 @@ const decoded_source* to_keep_decoded(const tile_source& source, const axis_map&
   const decoded_source* const decoded = interface_of(source);
   if (decoded == nullptr) return nullptr;
   return should_keep(touched_by(source, seen), room_bytes(on)) ? decoded : nullptr;
+}
+
+const decoded_source* to_keep_decoded(const tile_source& source, std::uint64_t tiles,
+                                      const executor& on) noexcept {
+  const decoded_source* const decoded = interface_of(source);
+  if (decoded == nullptr) return nullptr;
+  return should_keep({kept_bytes(source, tiles), true}, room_bytes(on)) ? decoded : nullptr;
 }
 
 // All views of a source count together: the call keeps each tile of a kept source that it loads,

@@ -1,7 +1,8 @@
-// Sources whose tiles an executor keeps decoded from one call to the next, and the choice of the
-// calls that keep them.
+// Defines the interface of sources whose tiles an executor keeps decoded from one call to the next,
+// and decides which calls keep them.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -27,13 +28,17 @@ class decoded_source {
   ~decoded_source() = default;
 };
 
-/// The interface of a source whose tiles a call should keep, or null. It should if it reads them in
-/// part, so that later calls may need other parts, and if all tiles that it touches fit in half of
-/// what the executor may keep. A call that reads whole tiles, or many of them, would only replace
-/// others, and use memory that is not in the processor's caches.
-/// `seen` is the view of the source that the call reads.
+/// Returns the interface of a source whose tiles a call should keep, or null. A call should keep
+/// tiles if it reads only parts of them, so that later calls may need other parts, and if all tiles
+/// that it touches fit in half of the executor's capacity for tiles. A call that reads whole tiles,
+/// or many of them, would only evict other tiles, and use memory that is not in the processor's
+/// caches. `seen` is the view of the source that the call reads.
 /// Cost     O(rank)
 const decoded_source* to_keep_decoded(const tile_source& source, const axis_map& seen,
+                                      const executor& on) noexcept;
+
+/// The same for a call that reads so many tiles, and not all elements of them.
+const decoded_source* to_keep_decoded(const tile_source& source, std::uint64_t tiles,
                                       const executor& on) noexcept;
 
 /// A view of a source that a call reads. Several views may be of one source.

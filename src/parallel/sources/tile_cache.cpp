@@ -59,8 +59,8 @@ bool tile_cache::knows(const tile_source& source, const dims& tile) {
   return entries_.count({&source, tile}) > 0;
 }
 
-// An entry without an age would stay, not loaded, and whoever wants its tile would wait for ever.
-// So the age comes first, and goes if there is no memory for the entry.
+// An entry without an age would stay unloaded, and threads that want its tile would wait for ever.
+// So the age is inserted first, and removed again if there is no memory for the entry.
 tile_cache::entries::iterator tile_cache::add(const key& wanted) {
   const auto age = ages_.insert(ages_.end(), wanted);
   try {

@@ -1,6 +1,7 @@
 // Copies bytes with non-temporal stores, which write whole cache lines to memory and do not read
-// them first. An ordinary store first brings its line into the cache. So they move less, if
-// nobody needs the bytes in the cache soon. Which one is faster is measured: see store_choice.hpp.
+// them first. An ordinary store first brings its line into the cache. So non-temporal stores move
+// fewer bytes, if the bytes are not needed in the cache soon. The engine measures which kind is
+// faster: see store_choice.hpp.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@ inline constexpr bool has_nontemporal_stores = true;
 inline constexpr bool has_nontemporal_stores = false;
 #endif
 
-/// Memory that is read next. With each line of output, `step` bytes more are prefetched.
+/// Memory that is read next. For each line of output, the prefetch moves on by `step` bytes.
 struct needed_soon {
   const std::byte* address;
   std::ptrdiff_t step;

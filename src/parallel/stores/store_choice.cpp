@@ -16,8 +16,8 @@ constexpr double gain_min = 0.97;
 
 constexpr std::uint64_t review_max = 4096;
 
-// Kinds of traffic: by the operands that are read for each one written (none, one, more), by the
-// bytes that are written (powers of two), by the threads (one or several).
+// Traffic is classified by the operands that are read for each one written (none, one, more), by
+// the bytes that are written (powers of two), and by the threads (one or several).
 constexpr std::size_t read_kinds = 3;
 constexpr std::size_t size_kinds = 16;
 
@@ -74,8 +74,8 @@ store_mode store_trial::next(int threads) noexcept {
 void store_trial::add(store_mode mode, double nanoseconds) noexcept {
   const std::lock_guard lock(mutex_);
   if (decided_.load(std::memory_order_relaxed) != undecided) return;
-  const auto of = static_cast<std::size_t>(mode);
-  if (taken_[of] < samples_wanted) samples_[of][taken_[of]++] = nanoseconds;
+  const auto index = static_cast<std::size_t>(mode);
+  if (taken_[index] < samples_wanted) samples_[index][taken_[index]++] = nanoseconds;
   if (taken_[0] < samples_wanted || taken_[1] < samples_wanted) return;
   std::array<double, 2> median{};
   for (std::size_t k = 0; k < 2; ++k) {

@@ -1,5 +1,5 @@
 // Chooses between ordinary and non-temporal stores (see nontemporal_copy.hpp) for the outputs of a
-// pass, by what the process has measured.
+// pass, by measurements in this process.
 //
 // No property of the machine tells which stores are faster. It depends on the memory, on the caches
 // that this process really gets (a virtual machine shows those of its host), on the number of
@@ -68,10 +68,10 @@ class store_trial {
 /// Threads  any, at any time
 class store_choice {
  public:
-  /// `threads` of them work on the pass. With `allowed`, its body can store nontemporally.
+  /// `threads` threads work on the pass. `allowed` tells whether its body can store non-temporally.
   store_choice(std::span<const loop_operand> operands, bool allowed, int threads);
 
-  /// Whether units of this pass may store nontemporally.
+  /// Whether units of this pass may store non-temporally.
   bool may_be_nontemporal() const noexcept {
     return trial_ != nullptr || fixed_ == store_mode::nontemporal;
   }

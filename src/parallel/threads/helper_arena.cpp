@@ -50,8 +50,8 @@ namespace {
 constexpr unsigned nobody = ~0u;
 constinit std::atomic<unsigned> first_user = nobody;  // the fork_generation of that process
 
-// Whether there was an arena before this process was forked. oneTBB's threads are not in the child,
-// it starts no others there, and a lock of it may be held for ever.
+// Whether there was an arena before this process was forked. The child has none of oneTBB's
+// threads, oneTBB starts no others there, and one of its locks may be held for ever.
 bool has_parents_arenas() noexcept {
   const unsigned user = first_user.load(std::memory_order_relaxed);
   return user != nobody && user != detail::fork_generation();

@@ -48,7 +48,7 @@ class helper_arena {
 
 /// Arenas whose executors are gone. An arena takes memory and threads until its last task has run,
 /// which may be long after its executor. So a program that makes executors one after the other
-/// would collect them; with these, each executor takes the arena of an earlier one.
+/// would accumulate arenas. Instead, each executor takes the arena of an earlier one.
 /// Threads  any; nobody waits
 class idle_arenas {
  public:

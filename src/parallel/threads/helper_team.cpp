@@ -76,7 +76,8 @@ void helper_team::release() noexcept {
 // Returns how many tasks the calling thread has to start: one for each free place without a coming
 // task, within the limits.
 int helper_team::claim_tasks() noexcept {
-  const int wanted = std::min({calls_.free_places() - coming_, most_ - tasks_, tasks_at_a_time});
+  const int wanted =
+      std::min({calls_.free_places() - coming_, helpers_max_ - tasks_, tasks_at_a_time});
   if (wanted <= 0) return 0;
   tasks_ += wanted;
   coming_ += wanted;

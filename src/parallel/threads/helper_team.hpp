@@ -11,13 +11,14 @@
 // like a tree and no thread pays for starting all of them.
 //
 // Invariants
-//   team.1  at most `most` helpers run at once, for all open calls together; callers are not
+//   team.1  at most `helpers_max` helpers run at once, for all open calls together; callers are not
 //           counted, each runs in its own thread
 //   team.2  a helper touches a call only between joining and leaving it; no helper joins once
 //           `close` has begun, and all have left when it returns
 //   team.3  the threads inside a call have different numbers: 0 is the caller's, and 1 .. places
 //           are the helpers'
-//   team.4  at most `most` tasks of the team are in the arena, even if none of them can start
+//   team.4  at most `helpers_max` tasks of the team are in the arena, even if none of them can
+//           start
 //   team.5  no foreign function is called while the team's lock is held
 #pragma once
 
@@ -39,8 +40,8 @@ class helper_team {
   };
   using handle = std::unique_ptr<helper_team, releaser>;
 
-  /// A team of at most `most` helpers.
-  static handle make(int most) { return handle(new helper_team(most)); }
+  /// A team of at most `helpers_max` helpers.
+  static handle make(int helpers_max) { return handle(new helper_team(helpers_max)); }
 
   /// The number of this team's tasks in the arena, begun or not (team.4).
   int tasks() const noexcept {
@@ -129,7 +130,7 @@ class helper_team {
     std::atomic<bool> failed_ = false;
   };
 
-  explicit helper_team(int most) noexcept : most_(most) {}
+  explicit helper_team(int helpers_max) noexcept : helpers_max_(helpers_max) {}
   ~helper_team() = default;
 
   void release() noexcept;
@@ -139,7 +140,7 @@ class helper_team {
   void help_open_calls() noexcept;
 
   std::atomic<int> users_ = 1;  // the executor and each task
-  const int most_;
+  const int helpers_max_;
   task_entrance entrance_;
 
   mutable std::mutex mutex_;  // guards what follows

@@ -32,7 +32,7 @@ reader_team::~reader_team() {
     stopped_ = true;
   }
   allowed_.notify_all();
-  for (auto& each : threads_) each.join();
+  for (auto& thread : threads_) thread.join();
 }
 
 // Starts as many threads as the system allows. If there is none, threads that wait for a number

@@ -14,10 +14,10 @@ namespace shale::parallel {
 class single_turn {
  public:
   bool try_lock() noexcept {
-    const unsigned here = detail::fork_generation() + 1;
+    const unsigned own_process = detail::fork_generation() + 1;
     unsigned holder = holder_.load(std::memory_order_relaxed);
-    return holder != here &&
-           holder_.compare_exchange_strong(holder, here, std::memory_order_acquire);
+    return holder != own_process &&
+           holder_.compare_exchange_strong(holder, own_process, std::memory_order_acquire);
   }
   void unlock() noexcept { holder_.store(0, std::memory_order_release); }
 

@@ -34,8 +34,8 @@ bool was_refused = false;
 // takes about 0.2 ms. If addresses are limited, a trial starts no more threads than are needed.
 constexpr int tried_at_least = 16;
 
-// The pool's housekeeper, which may start later and then stays. Threads of reader teams, which live
-// during a call, are not counted.
+// The threads of the library that need room beside oneTBB's: the pool's housekeeper, which may
+// start later and then stays. Threads of reader teams, which live during a call, are not counted.
 constexpr int others = 1;
 
 // The addresses that malloc reserves when a thread first allocates, for an arena of the thread's
@@ -81,8 +81,8 @@ class trial {
     return is_room_for_a_malloc_arena();
   }
 
-  static void* body(void* of) {
-    auto& self = *static_cast<trial*>(of);
+  static void* body(void* context) {
+    auto& self = *static_cast<trial*>(context);
     if (self.allocating_) {
       void* volatile const some = std::malloc(1);
       std::free(some);

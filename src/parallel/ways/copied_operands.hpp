@@ -16,17 +16,18 @@ class copied_operands {
   copied_operands(const way& chosen, std::span<const loop_operand> operands,
                   const pass_options& options, executor& on);
 
-  /// The bytes of all copies at one position of the pass: of an element of each, or, in a pass over
-  /// lanes, of a lane of each.
+  /// The bytes of all copies without halos at one position of the pass: of an element of each, or,
+  /// in a pass over lanes, of a lane of each.
   std::size_t bytes_per_position() const noexcept { return bytes_per_position_; }
 
   /// The copies of one load by operand number; an empty tensor for an operand that is not copied.
-  /// Operands that are the same elements share one copy.
+  /// Operands that are the same elements share one copy, unless one has a halo, which the copy
+  /// then has as well.
   using copies = std::vector<tensor>;
 
   void prefetch(index_t load) const noexcept;
 
-  /// Throws   io, corrupt, out_of_memory
+  /// Throws   io, corrupt, out_of_memory, cancelled
   copies read(index_t load) const;
 
   /// Copies the written operands of a load back to their files. Throws io
@@ -44,10 +45,13 @@ class copied_operands {
     bool read;
     std::vector<std::size_t> sharers = {};  // numbers of other operands that use this copy
   };
+  class reader;
 
   void add(std::size_t number);
   dims tile_of(const copied_operand& operand, index_t load) const;
   tensor make_room(const copied_operand& operand, const dims& shape) const;
+  tensor read_load(const copied_operand& operand, index_t load) const;
+  tensor read_haloed(const copied_operand& operand, index_t load) const;
 
   const plan& loads_;
   const std::span<const loop_operand> operands_;

@@ -10,16 +10,56 @@ namespace shale::parallel {
 
 namespace {
 
-// More than any process can have. So many can be held by 255 calls at once without an overflow.
+// More bytes than any process can have. 255 calls can hold so many at once without an overflow.
 constexpr std::uint64_t tokens_max = std::uint64_t{1} << 56;
 
 std::uint64_t elements_of_tile(const plan& cut) {
   return static_cast<std::uint64_t>(element_count(cut.tile_shape()));
 }
 
-// What a pass reads from tile sources. Sources may be lazy, so these numbers saturate.
+// The extent of a unit along an axis of an operand, with its halo.
+std::uint64_t haloed_extent(const loop_operand& operand, const dims& unit, index_t axis) {
+  const auto own = static_cast<std::uint64_t>(unit[axis]);
+  if (!operand.halo) return own;
+  const auto around = static_cast<std::uint64_t>(operand.halo->before[axis]) +
+                      static_cast<std::uint64_t>(operand.halo->after[axis]);
+  if (operand.halo->mode != halo_mode::clipped) return own + around;
+  return std::min(own + around, static_cast<std::uint64_t>(
+                                    std::max<index_t>(operand.values.shape()[axis], unit[axis])));
+}
+
+// The memory in which units of one operand in memory or in a file are put together with their
+// halos.
+std::uint64_t haloed_bytes(const loop_operand& operand, const dims& unit) {
+  std::uint64_t bytes = operand.values.item_bytes();
+  for (index_t axis = 0; axis < operand.values.rank(); ++axis)
+    bytes = detail::saturating_mul(bytes, haloed_extent(operand, unit, axis));
+  return bytes;
+}
+
+// What a unit needs for its halos beside what is gathered from tile sources.
+struct halo_bytes {
+  std::uint64_t in_memory = 0;  // operands that are used in place, where a halo leaves the operand
+  std::uint64_t copied = 0;     // copies of mapped operands
+};
+
+halo_bytes halos_of(const way& chosen, std::span<const loop_operand> operands) {
+  halo_bytes sum;
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    const loop_operand& operand = operands[k];
+    if (!operand.halo || operand.tiles) continue;
+    const bool copied = chosen.access_of(k) == operand_access::copied;
+    if (!copied && operand.halo->mode == halo_mode::clipped) continue;
+    detail::add_saturating(copied ? sum.copied : sum.in_memory,
+                           haloed_bytes(operand, chosen.units.tile_shape()));
+  }
+  return sum;
+}
+
+// The bytes that a pass reads from tile sources. Sources may be lazy, so these numbers saturate.
 struct gathered_bytes {
   std::uint64_t unit = 0;     // one unit's elements; repeated ones are gathered once
+  std::uint64_t halos = 0;    // memory in which they are put together with what is beyond the ends
   std::uint64_t cut = 0;      // a tile of each source whose tiles lie in several units
   std::uint64_t sources = 0;  // everything that the sources have
 };
@@ -33,7 +73,7 @@ gathered_bytes gathered_by(std::span<const loop_operand> operands, const dims& u
     std::uint64_t in_unit = item;
     for (index_t axis = 0; axis < operand.tiles->seen.rank(); ++axis)
       if (operand.tiles->seen.from[axis] >= 0)
-        in_unit = detail::saturating_mul(in_unit, static_cast<std::uint64_t>(unit[axis]));
+        in_unit = detail::saturating_mul(in_unit, haloed_extent(operand, unit, axis));
     std::uint64_t tile = item;
     std::uint64_t all = item;
     for (index_t axis = 0; axis < source.shape().size(); ++axis) {
@@ -43,6 +83,8 @@ gathered_bytes gathered_by(std::span<const loop_operand> operands, const dims& u
       all = detail::saturating_mul(all, static_cast<std::uint64_t>(extent));
     }
     detail::add_saturating(sum.unit, in_unit);
+    if (operand.halo && operand.halo->mode != halo_mode::clipped)
+      detail::add_saturating(sum.halos, haloed_bytes(operand, unit));
     if (tile > in_unit) detail::add_saturating(sum.cut, tile);
     detail::add_saturating(sum.sources, all);
   }
@@ -73,9 +115,11 @@ load_memory::load_memory(const way& chosen, std::span<const loop_operand> operan
                          std::size_t copied_bytes, executor& on) {
   memory_tokens& tokens = state_of(on).tokens;
   const gathered_bytes gathered = gathered_by(operands, chosen.units.tile_shape());
-  const std::uint64_t copies_bytes =
-      detail::saturating_mul(elements_of_tile(chosen.load_plan()), copied_bytes);
-  std::uint64_t load_bytes = gathered.unit;
+  const halo_bytes halos = halos_of(chosen, operands);
+  const std::uint64_t copies_bytes = detail::saturating_add(
+      detail::saturating_mul(elements_of_tile(chosen.load_plan()), copied_bytes), halos.copied);
+  std::uint64_t load_bytes = detail::saturating_add(gathered.unit, gathered.halos);
+  detail::add_saturating(load_bytes, halos.in_memory);
   detail::add_saturating(load_bytes, detail::saturating_mul(elements_of_tile(chosen.units),
                                                             stored_per_position(operands)));
   detail::add_saturating(load_bytes, copies_bytes);

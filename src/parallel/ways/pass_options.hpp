@@ -1,7 +1,8 @@
-// Says what a call asks of its pass, and what follows for the pass's index space and for each
-// operand.
+// Defines the options of a pass, and derives from them its index space and the description of each
+// operand for a plan.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "parallel/fold/fold.hpp"
@@ -21,6 +22,10 @@ struct pass_options {
 
   /// Whether kernels need the block's position in the pass's own index space.
   bool coordinates = false;
+
+  /// Whether kernels need the index of each element in the pass's own index space. Axes are then
+  /// ordered by strides as in other passes, but not merged (element_indices).
+  bool indices = false;
 
   /// Whether the numbers of units decide the order in which results are combined, so that the cut
   /// into units must not depend on the budget.
@@ -42,6 +47,11 @@ struct pass_options {
   /// If not -1: kernels get whole lanes along this axis. A block then consists of the lanes' first
   /// elements. Operands may have lanes of different lengths, but none of length 0.
   index_t lane_axis = -1;
+
+  /// Set by passes whose body works on whole units, and whose operands may have halos: the extents
+  /// of a unit, or no extents if the way chooses them. No budget changes such units, and the body
+  /// finds the elements of a unit in `unit::operands`. With `coordinates`.
+  std::optional<dims> unit_shape = std::nullopt;
 
   /// The bytes of scratch memory that each worker needs.
   std::size_t scratch_bytes = 0;
@@ -79,7 +89,7 @@ inline plan_operand plan_operand_of(const tensor& values, const pass_options& op
   const layout& all = values.layout();
   if (options.lane_axis < 0) return {all, values.item_bytes()};
   const index_t along = options.lane_axis;
-  return {.where = all.narrow(along, 0, 1),
+  return {.layout = all.narrow(along, 0, 1),
           .item_bytes = values.item_bytes(),
           .lane_size = all.shape()[along],
           .lane_stride = all.strides()[along]};

@@ -5,6 +5,7 @@
 
 #include "core/allocating.hpp"
 #include "core/grid.hpp"
+#include "parallel/blocks/block_copy.hpp"
 #include "parallel/executor/shared_work.hpp"
 #include "parallel/sources/read_region.hpp"
 #include "tensor/parts.hpp"
@@ -71,14 +72,14 @@ void tiled_operands::prefetch(const region& unit) {
     const tiled_elements* const tiles = operands_[k].tiles;
     if (!tiles || !tiles->source) continue;
     const dims tile = first_tile(*tiles, unit);
-    if (!is_news(k, tile) || cache_.knows(*tiles->source, tile)) continue;
+    if (!is_new_tile(k, tile) || cache_.knows(*tiles->source, tile)) continue;
     const foreign_call call;
     tiles->source->prefetch(tile);
   }
 }
 
-// Whether the tile is another one than the last of this operand.
-bool tiled_operands::is_news(std::size_t operand, const dims& tile) {
+// Whether the tile differs from the last one that was requested for this operand.
+bool tiled_operands::is_new_tile(std::size_t operand, const dims& tile) {
   const std::lock_guard lock(mutex_);
   std::optional<dims>& last = last_prefetched_[operand];
   if (last == tile) return false;
@@ -86,12 +87,33 @@ bool tiled_operands::is_news(std::size_t operand, const dims& tile) {
   return true;
 }
 
+// Gathers boxes of one operand.
+class tiled_operands::reader final : public box_reader {
+ public:
+  reader(tiled_operands& of, std::size_t operand) noexcept : of_(of), operand_(operand) {}
+  tensor read(const region& box) const override { return of_.gather_box(operand_, box); }
+  void read_into(const region& box, const tensor& into) const override {
+    copy_elements_here(into, read(box));
+  }
+
+ private:
+  tiled_operands& of_;
+  const std::size_t operand_;
+};
+
 tensor tiled_operands::gather(std::size_t operand, const region& unit) {
+  const loop_operand& all = operands_[operand];
+  if (all.tiles->sink) return tensor::empty(unit.shape, all.tiles->sink->dtype(), &on_.pool());
+  if (!all.halo) return gather_box(operand, unit);
+  return haloed_box(*all.halo, unit, all.values.shape(), all.values.dtype(), reader(*this, operand),
+                    on_);
+}
+
+tensor tiled_operands::gather_box(std::size_t operand, const region& box) {
   const tiled_elements& tiles = *operands_[operand].tiles;
-  if (tiles.sink) return tensor::empty(unit.shape, tiles.sink->dtype(), &on_.pool());
-  const source_box box = box_of(tiles, unit);
-  const tensor loaded = read_region(*tiles.source, box.needed, cache_, on_);
-  return tensor(loaded.storage(), loaded.dtype(), box.seen.applied_to(loaded.layout()));
+  const source_box wanted = box_of(tiles, box);
+  const tensor loaded = read_region(*tiles.source, wanted.needed, cache_, on_);
+  return tensor(loaded.storage(), loaded.dtype(), wanted.seen.applied_to(loaded.layout()));
 }
 
 // A unit consists of whole tiles of the sink.

@@ -8,6 +8,7 @@
 
 #include "parallel/operands/loop_operand.hpp"
 #include "parallel/sources/tile_cache.hpp"
+#include "parallel/ways/haloed_box.hpp"
 #include "shale/region.hpp"
 
 namespace shale::parallel {
@@ -27,14 +28,18 @@ class tiled_operands {
   void prefetch(const region& unit);
 
   /// Returns the operand's elements of a unit in the pass's axes, or new memory if it is written.
-  /// Throws   io, corrupt, out_of_memory
+  /// An operand with a halo brings it along.
+  /// Throws   io, corrupt, out_of_memory, cancelled
   tensor gather(std::size_t operand, const region& unit);
 
   /// Stores the elements of a unit. Throws io, out_of_space
   void store(std::size_t operand, const region& unit, const tensor& values);
 
  private:
-  bool is_news(std::size_t operand, const dims& tile);
+  class reader;
+
+  bool is_new_tile(std::size_t operand, const dims& tile);
+  tensor gather_box(std::size_t operand, const region& box);
 
   const std::span<const loop_operand> operands_;
   tile_cache cache_;

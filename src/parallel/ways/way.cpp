@@ -37,9 +37,8 @@ bool can_be_copied(const loop_operand& operand) {
 //   sources (`by tiles`). Units that cut tiles of sources are joined if the cache does not hold
 //   these tiles (joined_units), unless units are fixed (way.1). If large mapped operands take part
 //   as well, they are copied, and several units of the grid are joined, so that the copies have
-//   pieces long enough to read (`by tiles and copies`). Whether they lie against the order of the
-//   pass is not asked: tiles are boxes, and a box of a mapped operand consists of short pieces in
-//   any storage order.
+//   pieces long enough to read (`by tiles and copies`). Their storage order does not matter: tiles
+//   are boxes, and a box of a mapped operand consists of short pieces in any storage order.
 //
 //   Otherwise, one plan over all operands cuts the units, as if all of them lay in memory. If no
 //   large mapped operand is visited against its storage order, this is the way (`in memory`).
@@ -48,6 +47,10 @@ bool can_be_copied(const loop_operand& operand) {
 //   order. If units are fixed (way.1), they stay, and several units are one load. If not, units
 //   take the shape that suits the copies, and each is a load.
 //
+//   If the body works on whole units, their shape is given, or follows from halos and grids. All
+//   mapped operands with halos are copied if large ones are: a halo would need pages of other
+//   windows, which may have been dropped.
+//
 // Copies are limited to half of the budget, because windows and temporaries need the other half.
 class choice {
  public:
@@ -55,10 +58,8 @@ class choice {
       : operands_(operands), options_(options), on_(on), shape_(index_space(operands, options)) {}
 
   way make() const {
-    const bool tiled =
-        std::any_of(operands_.begin(), operands_.end(),
-                    [](const loop_operand& operand) { return operand.tiles != nullptr; });
-    if (tiled) return by_tiles();
+    if (options_.unit_shape) return by_whole_units();
+    if (is_tiled()) return by_tiles();
     way chosen{units_in_memory()};
     const std::vector<std::size_t> large = large_mapped();
     if (large.empty() || !lies_against(chosen.units, large)) return chosen;
@@ -68,6 +69,11 @@ class choice {
   }
 
  private:
+  bool is_tiled() const {
+    return std::any_of(operands_.begin(), operands_.end(),
+                       [](const loop_operand& operand) { return operand.tiles != nullptr; });
+  }
+
   std::vector<plan_operand> plan_operands() const {
     std::vector<plan_operand> result;
     result.reserve(operands_.size() + 2);
@@ -85,7 +91,8 @@ class choice {
   // One plan over all operands cuts the whole index space. Its tiles are the units.
   plan units_in_memory() const {
     plan_options options{.block_elements = block_elements_of(options_),
-                         .keep_axes = options_.coordinates};
+                         .keep_axes = options_.coordinates,
+                         .merge_axes = !options_.indices};
     if (options_.lane_axis >= 0)
       options.elements_max = std::max<index_t>(lane_elements / longest_lane(), 1);
     return plan(plan_operands(), options);
@@ -224,6 +231,86 @@ class choice {
     return chosen;
   }
 
+  // Units whose shape no budget changes (way.2). Each is a load of its own.
+  way by_whole_units() const {
+    const dims halos = halo_elements();
+    dims unit = *options_.unit_shape;
+    if (unit.empty()) unit = is_tiled() ? widened(unit_shape(), halos) : whole_unit(halos);
+    way chosen{.units = units_of(unit), .accesses = accesses_with({}), .plan_per_unit = true};
+    if (shape_.empty() || !mapped_exceed_half_of_budget(operands_, on_)) return chosen;
+    std::vector<std::size_t> copied;
+    for (std::size_t k = 0; k < operands_.size(); ++k)
+      if (can_be_copied(operands_[k]) &&
+          (operands_[k].halo != nullptr ||
+           distinct_bytes(operands_[k].values) > on_.memory_bytes() / 8))
+        copied.push_back(k);
+    chosen.accesses = accesses_with(copied);
+    return chosen;
+  }
+
+  // By axis: the most elements that a halo adds to a unit, but no more than units have.
+  dims halo_elements() const {
+    dims most = dims::filled(shape_.size(), 0);
+    for (const auto& operand : operands_) {
+      if (!operand.halo) continue;
+      for (index_t axis = 0; axis < most.size(); ++axis)
+        most[axis] = std::clamp(operand.halo->before[axis] + operand.halo->after[axis], most[axis],
+                                unit_elements_max);
+    }
+    return most;
+  }
+
+  // The unit of a grid, or several of them along axes along which it is shorter than four times the
+  // halo, as far as `unit_elements_max` allows.
+  dims widened(dims unit, const dims& halos) const {
+    for (index_t axis = 0; axis < unit.size(); ++axis) {
+      const index_t wanted = std::min(4 * halos[axis], shape_[axis]);
+      if (unit[axis] >= wanted) continue;
+      unit[axis] *= std::clamp<index_t>(unit_elements_max / elements_of(unit), 1,
+                                        ceil_div(wanted, unit[axis]));
+    }
+    return unit;
+  }
+
+  // A unit for operands without a grid. It is a 64th of the index space, 2^15 elements at least and
+  // 2^20 at most. Along each axis it begins with 16 times the halo, or 8, 4, 2 times or once, so
+  // that not much is read twice. Then its axes grow, the nearest ones in memory first, to 4096 and
+  // then as far as there are elements left, so that files are read in long pieces.
+  dims whole_unit(const dims& halos) const {
+    const index_t elements_max =
+        std::clamp(elements_of(shape_) / 64, index_t{1} << 15, unit_elements_max);
+    dims unit = dims::filled(shape_.size(), 1);
+    for (index_t times = 16; times > 0; times /= 2) {
+      for (index_t axis = 0; axis < unit.size(); ++axis)
+        unit[axis] = std::clamp<index_t>(times * halos[axis], 1, extent_of(axis));
+      if (elements_of(unit) <= elements_max) break;
+    }
+    for (index_t axis = 0; axis < unit.size(); ++axis) cut(unit, axis, elements_max);
+    for (const index_t longest : {index_t{4096}, any_number}) {
+      for (const index_t axis : nearest_first()) {
+        const index_t grown = unit[axis] * (elements_max / elements_of(unit));
+        unit[axis] = std::max(unit[axis], std::min({grown, longest, extent_of(axis)}));
+      }
+    }
+    for (index_t axis = 0; axis < unit.size(); ++axis)
+      unit[axis] = ceil_div(extent_of(axis), ceil_div(extent_of(axis), unit[axis]));
+    return unit;
+  }
+
+  index_t extent_of(index_t axis) const { return std::max<index_t>(shape_[axis], 1); }
+
+  // The axes from the smallest stride of the first operand to its largest. Axes with equal strides
+  // come in reverse order.
+  dims nearest_first() const {
+    const dims& strides = operands_[0].values.strides();
+    dims axes;
+    for (index_t axis = shape_.size() - 1; axis >= 0; --axis) axes.push_back(axis);
+    std::stable_sort(axes.begin(), axes.end(), [&](index_t a, index_t b) {
+      return std::abs(strides[a]) < std::abs(strides[b]);
+    });
+    return axes;
+  }
+
   // Joins units that cut the tiles of sources. What all threads gather and store takes at most half
   // of the budget, and a quarter is for the cache, as in load_memory. Operands that are streamed
   // count as well, because their windows have at least one unit.
@@ -313,8 +400,8 @@ class choice {
     unit[axis] = std::clamp<index_t>(elements_max / elements_of(unit), 1, extent);
   }
 
-  // The elements of a unit; an axis of length 0 counts as length 1. The other extents of an index
-  // space without elements may have a product beyond the largest number, which counts then.
+  // The elements of a unit; an axis of length 0 counts as length 1. The number saturates, because
+  // the other extents of an index space without elements may have a product that overflows.
   static index_t elements_of(const dims& unit) {
     index_t elements = 1;
     for (const index_t extent : unit)

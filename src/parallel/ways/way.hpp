@@ -12,6 +12,9 @@
 //                        order: units follow the grid, or several tiles of it, and the mapped
 //                        operand is copied load by load
 //
+// A pass whose body works on whole units (`pass_options::unit_shape`) goes by tiles, and by copies
+// if large mapped operands take part.
+//
 // A mapped operand is *large* if all mapped operands together need more than half of the budget,
 // and this one alone needs more than an eighth. If half of the budget holds them all, their pages
 // are read once and stay, in whatever order they are visited, and a copy would only cost time. A
@@ -39,6 +42,8 @@
 //   way.1  the elements of a unit and their order decide the bits of a folded result. So if units
 //          are fixed, neither units nor their blocks depend on the budget; the way only chooses the
 //          units that are brought in together
+//   way.2  units for a body that works on whole units depend on shapes, layouts, halos and grids
+//          only
 #pragma once
 
 #include <optional>

@@ -29,10 +29,10 @@ dropped_pages::dropped_pages(std::span<const streamed_memory> operands, const pa
 void dropped_pages::drop(index_t window) {
   const tile_numbers tiles = windows_.tiles(window);
   const page_survey::found before = survey_.at(window);
-  const auto how = before.resident ? eviction::process : eviction::system;
+  const auto scope = before.resident ? eviction::process : eviction::system;
   for (std::size_t k = 0; k < operands_.size(); ++k) {
     const streamed_memory& operand = operands_[k];
-    const auto evict = [&](byte_range piece) { operand.bytes().evict(piece, how); };
+    const auto evict = [&](byte_range piece) { operand.bytes().evict(piece, scope); };
     if (!operand.forwards()) {
       operand.for_each_piece(tiles, [&](byte_range piece) {
         if (operand.written()) operand.bytes().finish_writeback(piece);
@@ -42,10 +42,10 @@ void dropped_pages::drop(index_t window) {
     }
     if (operand.written()) operand.bytes().finish_writeback(operand.range(tiles));
     if (!operand.has_gaps()) {
-      drop_finished(k, window, how);
+      drop_finished(k, window, scope);
       continue;
     }
-    if (how == eviction::system && progress_[k].alone) {
+    if (scope == eviction::system && progress_[k].alone) {
       if (before.gaps_empty && !operand.written()) evict(operand.range(tiles));
       else operand.for_each_piece(tiles, evict);
     }
@@ -55,7 +55,7 @@ void dropped_pages::drop(index_t window) {
 
 // Drops an operand's bytes before the first byte that the window after this one needs. If another
 // operand walks the same file and comes to these bytes soon, they are kept for it.
-void dropped_pages::drop_finished(std::size_t operand, index_t window, eviction how) {
+void dropped_pages::drop_finished(std::size_t operand, index_t window, eviction scope) {
   // These are positions in the owner, so that different slices of one file can be compared.
   const auto needed_from = [&](const streamed_memory& memory) {
     const std::size_t from = window + 1 < windows_.count()
@@ -68,8 +68,8 @@ void dropped_pages::drop_finished(std::size_t operand, index_t window, eviction 
   std::size_t bound = needed_from(memory);
   for (const auto& other : operands_) {
     if (!other.forwards() || !other.bytes().shares_owner_with(memory.bytes())) continue;
-    const std::size_t theirs = needed_from(other);
-    if (theirs < bound && bound - theirs < near_bytes) bound = theirs;
+    const std::size_t needed_by_other = needed_from(other);
+    if (needed_by_other < bound && bound - needed_by_other < near_bytes) bound = needed_by_other;
   }
   bound = bound > base ? bound - base : 0;
   if (bound < memory.end_byte()) {
@@ -80,7 +80,7 @@ void dropped_pages::drop_finished(std::size_t operand, index_t window, eviction 
   }
   std::size_t& dropped = progress_[operand].dropped;
   if (bound <= dropped) return;
-  memory.bytes().evict({dropped, bound - dropped}, how);
+  memory.bytes().evict({dropped, bound - dropped}, scope);
   dropped = bound;
 }
 

@@ -37,7 +37,7 @@ class dropped_pages {
     std::size_t dropped = 0;  // if visited forwards: all bytes below have been dropped
   };
 
-  void drop_finished(std::size_t operand, index_t window, eviction how);
+  void drop_finished(std::size_t operand, index_t window, eviction scope);
 
   const std::span<const streamed_memory> operands_;
   const page_survey& survey_;

@@ -26,7 +26,8 @@ class page_survey {
     bool gaps_empty = true;  ///< of operands with gaps, no page of a piece or of a gap was there
   };
 
-  /// What was found. `survey_up_to` must have been called before, for this window or a later one.
+  /// Returns what the survey found. `survey_up_to` must have been called before, for this
+  /// window or a later one.
   found at(index_t window) const noexcept { return found_[static_cast<std::size_t>(window)]; }
 
  private:

@@ -10,29 +10,29 @@ namespace {
 
 // Whether ascending tile numbers visit ascending bytes. That holds if each axis's stride is at
 // least the extent in bytes of all axes inside it, lanes included.
-bool walks_forwards(const plan& over, int operand) {
-  const dims& strides = over.strides_bytes(operand);
-  const region one{dims::filled(over.rank(), 0), dims::filled(over.rank(), 1)};
-  const auto [first, last] = over.span_bytes(operand, one);
+bool walks_forwards(const plan& loop_plan, int operand) {
+  const dims& strides = loop_plan.strides_bytes(operand);
+  const region one{dims::filled(loop_plan.rank(), 0), dims::filled(loop_plan.rank(), 1)};
+  const auto [first, last] = loop_plan.span_bytes(operand, one);
   index_t spanned = last - first;
-  for (index_t axis = over.rank() - 1; axis >= 0; --axis) {
-    if (over.shape()[axis] == 1) continue;
+  for (index_t axis = loop_plan.rank() - 1; axis >= 0; --axis) {
+    if (loop_plan.shape()[axis] == 1) continue;
     if (strides[axis] < spanned) return false;
-    spanned = strides[axis] * over.shape()[axis];
+    spanned = strides[axis] * loop_plan.shape()[axis];
   }
   return true;
 }
 
 }  // namespace
 
-streamed_memory::streamed_memory(streamed_operand operand, const plan& over,
+streamed_memory::streamed_memory(streamed_operand operand, const plan& loop_plan,
                                  std::size_t budget_bytes)
-    : operand_(std::move(operand)), plan_(&over) {
-  const auto [first, end] = over.span_bytes(operand_.index, region::all(over.shape()));
+    : operand_(std::move(operand)), plan_(&loop_plan) {
+  const auto [first, end] = loop_plan.span_bytes(operand_.index, region::all(loop_plan.shape()));
   first_byte_ = static_cast<std::size_t>(first);
   end_byte_ = static_cast<std::size_t>(end);
-  span_bytes_ = ceil_div(end_byte_ - first_byte_, static_cast<std::size_t>(over.tile_count()));
-  forwards_ = walks_forwards(over, operand_.index) && range({0, 1}).bytes <= budget_bytes / 8;
+  span_bytes_ = ceil_div(end_byte_ - first_byte_, static_cast<std::size_t>(loop_plan.tile_count()));
+  forwards_ = walks_forwards(loop_plan, operand_.index) && range({0, 1}).bytes <= budget_bytes / 8;
   for_each_piece({0, 1}, [&](byte_range piece) {
     used_bytes_ += detail::align_up(piece.bytes, detail::system_page_bytes());
   });

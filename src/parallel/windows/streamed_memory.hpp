@@ -34,7 +34,7 @@ class streamed_memory {
  public:
   /// An operand whose first tile takes more than an eighth of the budget does not count as visited
   /// forwards.
-  streamed_memory(streamed_operand operand, const plan& over, std::size_t budget_bytes);
+  streamed_memory(streamed_operand operand, const plan& loop_plan, std::size_t budget_bytes);
 
   const storage& bytes() const noexcept { return operand_.bytes; }
   bool written() const noexcept { return operand_.written; }

@@ -3,11 +3,11 @@
 namespace shale::parallel {
 
 window_retirement::window_retirement(std::span<const streamed_memory> operands,
-                                     const page_survey& survey, window_list windows, limits most,
+                                     const page_survey& survey, window_list windows, limits bounds,
                                      counters& count)
     : operands_(operands),
       windows_(windows),
-      most_(most),
+      bounds_(bounds),
       count_(count),
       left_(static_cast<std::size_t>(windows.count())),
       pages_(operands, survey, windows) {
@@ -21,9 +21,9 @@ window_retirement::window_retirement(std::span<const streamed_memory> operands,
 // This cannot block all workers: tiles are claimed in order, so the worker with the oldest tile
 // that has not ended is in the oldest window that has not retired, and does not wait.
 void window_retirement::await_turn(index_t window) {
-  if (window - retired_.load(std::memory_order_acquire) < most_.spread) return;
+  if (window - retired_.load(std::memory_order_acquire) < bounds_.spread) return;
   std::unique_lock lock(mutex_);
-  retirement_.wait(lock, [&] { return failed_ || window - retired_ < most_.spread; });
+  retirement_.wait(lock, [&] { return failed_ || window - retired_ < bounds_.spread; });
 }
 
 void window_retirement::tile_failed() noexcept {
@@ -46,7 +46,7 @@ void window_retirement::end_tile(index_t window) {
   while (finished < windows_.count() &&
          left_[static_cast<std::size_t>(finished)].load(std::memory_order_acquire) == 0)
     ++finished;
-  for (; retired_ < finished - most_.write_back_lag; ++retired_) retire();
+  for (; retired_ < finished - bounds_.write_back_lag; ++retired_) retire();
   retirement_.notify_all();
 }
 

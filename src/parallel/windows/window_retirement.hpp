@@ -31,7 +31,7 @@ class window_retirement {
 
   /// The operands, the survey and the counters must outlive this object.
   window_retirement(std::span<const streamed_memory> operands, const page_survey& survey,
-                    window_list windows, limits most, counters& count);
+                    window_list windows, limits bounds, counters& count);
 
   /// Waits until the window may begin, or until a tile has failed.
   void await_turn(index_t window);
@@ -51,7 +51,7 @@ class window_retirement {
 
   const std::span<const streamed_memory> operands_;
   const window_list windows_;
-  const limits most_;
+  const limits bounds_;
   counters& count_;
   std::vector<std::atomic<index_t>> left_;  // by window number: tiles that have not ended
   std::atomic<index_t> retired_ = 0;        // windows; changed under the lock

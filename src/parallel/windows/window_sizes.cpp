@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t written_window_bytes_max = std::size_t{16} << 20;
 constexpr index_t usual_write_back_lag = 4;
 
-// Windows of a call that writes in which no worker is.
+// The windows of a writing call that are resident while no worker is in them.
 constexpr index_t waiting_windows = written_windows_ahead + usual_write_back_lag;
 
 constexpr std::size_t read_window_bytes_max = std::size_t{2} << 20;

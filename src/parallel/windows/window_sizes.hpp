@@ -30,7 +30,7 @@
 
 namespace shale::parallel {
 
-/// What the sizes depend on.
+/// The numbers on which the sizes depend.
 struct window_request {
   std::size_t reserved_bytes = 0;   ///< half of the budget, or less if other calls hold it
   std::size_t tile_bytes = 0;       ///< what a tile of all operands brings in

@@ -12,21 +12,21 @@ namespace {
 
 // Returns the operands that are streamed: those that are mapped files, unless half of the budget
 // holds all of them.
-std::vector<streamed_memory> choose_streamed(const plan& over,
+std::vector<streamed_memory> choose_streamed(const plan& loop_plan,
                                              const std::vector<streamed_operand>& operands,
                                              const executor& on, streams_if condition) {
   const bool all = condition == streams_if::mapped;
-  if (over.tile_count() < (all ? 1 : 2)) return {};
+  if (loop_plan.tile_count() < (all ? 1 : 2)) return {};
   mapped_bytes sum;
-  const region whole = region::all(over.shape());
+  const region all_elements = region::all(loop_plan.shape());
   for (const auto& operand : operands) {
-    const auto [first, last] = over.span_bytes(operand.index, whole);
+    const auto [first, last] = loop_plan.span_bytes(operand.index, all_elements);
     sum.add(operand.bytes, static_cast<std::size_t>(last - first));
   }
   if (!all && !sum.exceed_half_of_budget(on)) return {};
   std::vector<streamed_memory> result;
   for (const auto& operand : operands)
-    if (is_mapped(operand.bytes)) result.emplace_back(operand, over, on.memory_bytes());
+    if (is_mapped(operand.bytes)) result.emplace_back(operand, loop_plan, on.memory_bytes());
   return result;
 }
 
@@ -40,21 +40,21 @@ void compare_checksums(const streamed_memory& operand, tile_numbers tiles, const
 
 }  // namespace
 
-window_walk::window_walk(const plan& over, const std::vector<streamed_operand>& operands,
+window_walk::window_walk(const plan& loop_plan, const std::vector<streamed_operand>& operands,
                          executor& on, streams_if condition)
-    : executor_(on), operands_(choose_streamed(over, operands, on, condition)) {
+    : executor_(on), operands_(choose_streamed(loop_plan, operands, on, condition)) {
   // The checksums of operands that are not streamed are compared now, those of the others window by
   // window.
   for (const auto& operand : operands) {
     const bool streamed = streams() && is_mapped(operand.bytes);
     if (!operand.written && !streamed && compares_checksums(on, operand.bytes))
-      compare_checksums_of(over, operand.index, operand.bytes, on);
+      compare_checksums_of(loop_plan, operand.index, operand.bytes, on);
   }
   if (!streams()) return;
   // Half of the budget is for windows; the other half is for temporaries.
   memory_.emplace(on, on.memory_bytes() / 2);
-  const window_sizes chosen = sizes(over);
-  windows_ = {.tile_count = over.tile_count(), .tiles_per_window = chosen.tiles_per_window};
+  const window_sizes chosen = sizes(loop_plan);
+  windows_ = {.tile_count = loop_plan.tile_count(), .tiles_per_window = chosen.tiles_per_window};
   workers_max_ = chosen.workers_max;
   survey_.emplace(operands_, windows_);
   retirement_.emplace(
@@ -67,9 +67,9 @@ window_walk::window_walk(const plan& over, const std::vector<streamed_operand>& 
 
 window_walk::~window_walk() = default;
 
-window_sizes window_walk::sizes(const plan& over) const {
+window_sizes window_walk::sizes(const plan& loop_plan) const {
   window_request request{.reserved_bytes = memory_->bytes(),
-                         .workers = std::min<index_t>(executor_.threads(), over.tile_count())};
+                         .workers = std::min<index_t>(executor_.threads(), loop_plan.tile_count())};
   for (const auto& operand : operands_) {
     request.tile_bytes += operand.tile_bytes();
     if (operand.forwards()) request.tile_span_bytes += operand.span_bytes();
@@ -110,21 +110,21 @@ void window_walk::prepare_stores(index_t window) {
   }
 }
 
-window_walk::tile_visit::tile_visit(window_walk& of, index_t tile) : of_(of), tile_(tile) {
+window_walk::tile_visit::tile_visit(window_walk& walk, index_t tile) : walk_(walk), tile_(tile) {
   try {
-    of.begin(tile);
+    walk.begin(tile);
   } catch (...) {
-    of.tile_failed();
+    walk.tile_failed();
     throw;
   }
 }
 
 window_walk::tile_visit::~tile_visit() {
-  if (!ended_) of_.tile_failed();
+  if (!ended_) walk_.tile_failed();
 }
 
 void window_walk::tile_visit::end() {
-  if (of_.streams()) of_.retirement_->end_tile(of_.windows_.of_tile(tile_));
+  if (walk_.streams()) walk_.retirement_->end_tile(walk_.windows_.of_tile(tile_));
   ended_ = true;
 }
 

@@ -1,7 +1,7 @@
 // Streams mapped operands that half of the memory budget does not hold. Consecutive tiles form a
 // *window*. Reader threads bring windows in before workers need them, and windows are dropped after
-// their last use, so that resident memory stays inside the budget and the operating system's
-// read-ahead and eviction have nothing to guess.
+// their last use. So resident memory stays inside the budget, and the call does not depend on the
+// operating system's own read-ahead and eviction.
 //
 // The life of a window, and the part that does each step:
 //   survey   ask which of its pages are in the page cache already, before any read could change it
@@ -60,7 +60,7 @@ class window_walk {
   /// compares checksums, those of the operands that are read and not streamed are compared here,
   /// before any tile runs (stream.6).
   /// Throws   corrupt, io
-  window_walk(const plan& over, const std::vector<streamed_operand>& operands, executor& on,
+  window_walk(const plan& loop_plan, const std::vector<streamed_operand>& operands, executor& on,
               streams_if condition = streams_if::larger_than_half_the_budget);
   ~window_walk();
 
@@ -74,7 +74,7 @@ class window_walk {
   class tile_visit {
    public:
     /// Throws io.
-    tile_visit(window_walk& of, index_t tile);
+    tile_visit(window_walk& walk, index_t tile);
     /// If `end` has not been called, the pass has failed: no thread waits for this tile any more.
     ~tile_visit();
     tile_visit(const tile_visit&) = delete;
@@ -84,7 +84,7 @@ class window_walk {
     void end();
 
    private:
-    window_walk& of_;
+    window_walk& walk_;
     index_t tile_;
     bool ended_ = false;
   };
@@ -95,7 +95,7 @@ class window_walk {
  private:
   void begin(index_t tile);
   void tile_failed() noexcept;
-  window_sizes sizes(const plan& over) const;
+  window_sizes sizes(const plan& loop_plan) const;
   void read(index_t window);
   void prepare_stores(index_t window);
 

@@ -11,11 +11,11 @@
 namespace shale::detail {
 
 backing_file backing_of(int descriptor, std::string_view path) {
-  struct stat about {};
-  if (::fstat(descriptor, &about) != 0)
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0)
     throw error::from_errno(errc::io, "the file could not be identified", errno,
                             {fmt::format("file {}", path)});
-  return {static_cast<std::uint64_t>(about.st_dev), static_cast<std::uint64_t>(about.st_ino)};
+  return {static_cast<std::uint64_t>(status.st_dev), static_cast<std::uint64_t>(status.st_ino)};
 }
 
 bool stores_show(const storage& written, const storage& other) noexcept {

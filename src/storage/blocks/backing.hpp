@@ -1,9 +1,10 @@
-// Identifies the file whose bytes a storage has, so that equal bytes at two addresses can be
-// recognised. The identity is recorded when the file is mapped: a comparison costs no system call.
+// Identifies the file whose bytes a storage has, so that the engine can tell whether two addresses
+// show one byte of a file. The identity is recorded when the file is mapped: a comparison costs no
+// system call.
 //
 // Invariants
 //   backing.1  for two owners that map files at the same time, `backing_file`s are equal exactly if
-//              both map the same file: a mapping keeps its inode, and so its number, in use
+//              both map the same file: a mapping keeps its inode, and so the inode's number, in use
 #pragma once
 
 #include <cstddef>

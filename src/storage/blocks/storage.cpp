@@ -141,8 +141,8 @@ void storage::populate(byte_range range, populate_for use) const {
   if (const auto part = in_owner(range); part.bytes > 0) block_->populate(part, use);
 }
 
-void storage::evict(byte_range range, eviction how) const noexcept {
-  if (const auto part = in_owner(range); part.bytes > 0) block_->evict(part, how);
+void storage::evict(byte_range range, eviction scope) const noexcept {
+  if (const auto part = in_owner(range); part.bytes > 0) block_->evict(part, scope);
 }
 
 void storage::start_writeback(byte_range range) const noexcept {

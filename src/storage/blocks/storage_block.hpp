@@ -1,9 +1,9 @@
-// The owner of a storage's bytes. It knows the address of the bytes, who may write them, and how to
-// page, flush and check them. One class for each way of owning bytes derives from it; handles
-// (`storage`) share it.
+// The base class of the owners of a storage's bytes, with one derived class for each kind of
+// memory. An owner knows the address of its bytes, whether they may be written, and how to page,
+// flush and check them. Handles (`storage`) share it.
 //
-// Ranges that are passed to the virtual functions are positions in the owner. They lie inside it
-// and are never empty: the handle has clamped them.
+// The virtual functions take ranges of positions in the owner. These ranges lie inside it and are
+// never empty, because the handle has clamped them.
 #pragma once
 
 #include <atomic>
@@ -59,7 +59,7 @@ class storage_block {
   stored_sums* sums() const noexcept { return sums_.get(); }
 
   /// Sets the checksums; called once, before the block has a second handle.
-  void carry(std::shared_ptr<stored_sums> sums) noexcept { sums_ = std::move(sums); }
+  void set_sums(std::shared_ptr<stored_sums> sums) noexcept { sums_ = std::move(sums); }
 
   /// A handle to all of `block`.
   static storage handle(std::shared_ptr<storage_block> block) noexcept;

@@ -6,16 +6,16 @@
 
 namespace shale::detail {
 
-using signal_handler = void (*)(int number, siginfo_t* about, void* context);
+using signal_handler = void (*)(int number, siginfo_t* info, void* context);
 
 /// Installs the handler of SIGBUS, or puts it in front again if the host program has installed
 /// another one since; the handler that was in front becomes an earlier one.
 /// Threads  one at a time
-void install_in_front(signal_handler ours) noexcept;
+void install_in_front(signal_handler handler) noexcept;
 
 /// Calls the handler that was installed before ours. Without one, the process ends by the signal as
 /// it would have without this library. Called by our handler only, with its arguments; takes no
 /// lock and allocates nothing (guard.1).
-void pass_on(int number, siginfo_t* about, void* context) noexcept;
+void pass_on(int number, siginfo_t* info, void* context) noexcept;
 
 }  // namespace shale::detail

@@ -1,5 +1,5 @@
-// The handler of the signal and what it reads are in this file and in earlier_handlers.cpp alone,
-// so that a reader can check that all of it may run inside a signal handler.
+// The signal handler and all data that it reads are in this file and in earlier_handlers.cpp. So a
+// reader can check that all of its code may run inside a signal handler.
 #include "storage/faults/fault_guard.hpp"
 
 #include <pthread.h>
@@ -54,7 +54,7 @@ struct guarded_range::slot {
   std::atomic<std::uintptr_t> end = 0;
   std::uint64_t file_offset = 0;
   std::atomic<int> protection = 0;
-  std::atomic<replacement> how = replacement::zeros;
+  std::atomic<replacement> kind = replacement::zeros;
   bool inherited_by_fork = true;
   bool stands_in = false;  // this process is a forked child, and the void replaces the pages
   fault_mark* mark = nullptr;
@@ -82,7 +82,7 @@ struct chunk {
 
 std::atomic<chunk*> first_chunk = nullptr;
 
-// Serialises registration; no handler takes it. It is usable until the process ends.
+// This lock serialises registration; no handler takes it. It is usable until the process ends.
 constinit std::mutex registering_lock;
 static_assert(std::is_trivially_destructible_v<std::mutex>);
 std::mutex& registering() noexcept { return registering_lock; }
@@ -206,18 +206,19 @@ void forget_patches(std::uintptr_t begin, std::uintptr_t end) noexcept {
 // 256 KiB and enters it in the ring; the patch that was in that place of the ring becomes void
 // again. Patches never overlap: else one could be taken back while another still claims its pages,
 // and an access there would fault for ever. The caller holds the sink.
-bool open_patch(slot& in, std::uintptr_t page, int protection) noexcept {
-  const std::uintptr_t end = in.end.load(std::memory_order_relaxed);
-  if (page < in.void_from) {
-    if (!map_void(page, in.void_from, protection)) return false;
-    in.void_from = page;
+bool open_patch(slot& range, std::uintptr_t page, int protection) noexcept {
+  const std::uintptr_t end = range.end.load(std::memory_order_relaxed);
+  if (page < range.void_from) {
+    if (!map_void(page, range.void_from, protection)) return false;
+    range.void_from = page;
   }
-  patch fresh{std::max(align_down(page, patch_bytes), in.void_from),
+  patch fresh{std::max(align_down(page, patch_bytes), range.void_from),
               std::min(align_down(page, patch_bytes) + patch_bytes, end)};
   // Another thread may have opened this patch first.
   for (const patch& opened : ring)
     if (opened.begin <= page && page < opened.end) return true;
-  forget_patches(fresh.begin, fresh.end);  // it began after this page and becomes a part of `fresh`
+  // A patch that begins after this page becomes a part of `fresh`.
+  forget_patches(fresh.begin, fresh.end);
   take_back(ring[next_patch]);
   if (!map_zeros(fresh.begin, fresh.end, protection)) {
     // Too many mappings: take all patches back to make room, and try once more.
@@ -231,32 +232,32 @@ bool open_patch(slot& in, std::uintptr_t page, int protection) noexcept {
 
 // ---- one fault ----------------------------------------------------------------------------------
 
-// Notes that the pages from `first` on are replaced. A forked child inherits these pages, so its
+// Records that the pages from `first` on are replaced. A forked child inherits these pages, so its
 // gap ends where they begin (see stand_in).
-void note_replaced(slot& in, std::uintptr_t first) noexcept {
+void note_replaced(slot& range, std::uintptr_t first) noexcept {
   const sink_holder held;
-  in.void_from = std::min(in.void_from, first);
+  range.void_from = std::min(range.void_from, first);
 }
 
 // Replaces a range from the faulting page to its end and marks it. If no patch can be opened, it
 // falls back to plain zeros, first for the rest of the range and then for all of it.
-bool replace_rest(slot& in, std::uintptr_t page) noexcept {
-  in.mark->set(in.file_offset + (page - in.begin));
-  const int protection = in.protection.load(std::memory_order_relaxed);
-  if (in.how.load(std::memory_order_relaxed) == replacement::sink) {
+bool replace_rest(slot& range, std::uintptr_t page) noexcept {
+  range.mark->set(range.file_offset + (page - range.begin));
+  const int protection = range.protection.load(std::memory_order_relaxed);
+  if (range.kind.load(std::memory_order_relaxed) == replacement::sink) {
     const sink_holder held;
-    if (open_patch(in, page, protection)) return true;
+    if (open_patch(range, page, protection)) return true;
   }
-  const std::uintptr_t end = in.end.load(std::memory_order_relaxed);
+  const std::uintptr_t end = range.end.load(std::memory_order_relaxed);
   if (map_zeros(page, end, protection)) {
-    note_replaced(in, page);
+    note_replaced(range, page);
     return true;
   }
   // Splitting a mapping can exceed the limit on their number; replacing it whole cannot. This gives
   // up bytes that were intact; the mark is set to the first byte to show it.
-  in.mark->set(in.file_offset);
-  if (!map_zeros(in.begin, end, protection)) return false;
-  note_replaced(in, in.begin);
+  range.mark->set(range.file_offset);
+  if (!map_zeros(range.begin, end, protection)) return false;
+  note_replaced(range, range.begin);
   return true;
 }
 
@@ -283,15 +284,15 @@ bool repair(std::uintptr_t address) noexcept {
 
 // ---- the handler --------------------------------------------------------------------------------
 
-bool access_raised(const siginfo_t* about) noexcept {
-  return about->si_code == BUS_ADRERR || about->si_code == BUS_OBJERR ||
-         about->si_code == BUS_MCEERR_AR;
+bool access_raised(const siginfo_t* info) noexcept {
+  return info->si_code == BUS_ADRERR || info->si_code == BUS_OBJERR ||
+         info->si_code == BUS_MCEERR_AR;
 }
 
-void handle(int number, siginfo_t* about, void* context) {
+void handle(int number, siginfo_t* info, void* context) {
   const int before = errno;
-  if (!access_raised(about) || !repair(reinterpret_cast<std::uintptr_t>(about->si_addr)))
-    pass_on(number, about, context);
+  if (!access_raised(info) || !repair(reinterpret_cast<std::uintptr_t>(info->si_addr)))
+    pass_on(number, info, context);
   errno = before;
 }
 
@@ -319,30 +320,30 @@ void resume_after_fork() {
 // In a child, a range that is not inherited is a gap in the address space. The void is mapped
 // there, so that accesses behave as in a range whose file was lost; the mark is set at once.
 // Returns false if another library's fork handler has already mapped something into the gap.
-bool stand_in(slot& in) noexcept {
-  in.mark->set(in.file_offset);
-  const std::uintptr_t begin = in.begin;
-  if (begin < in.void_from) {
-    const int protection = in.protection.load(std::memory_order_relaxed);
+bool stand_in(slot& range) noexcept {
+  range.mark->set(range.file_offset);
+  const std::uintptr_t begin = range.begin;
+  if (begin < range.void_from) {
+    const int protection = range.protection.load(std::memory_order_relaxed);
     const bool empty = void_is_open();
     const int flags =
         MAP_FIXED_NOREPLACE | (empty ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
-    if (!map_fixed(begin, in.void_from, protection, flags, empty ? void_descriptor : -1,
+    if (!map_fixed(begin, range.void_from, protection, flags, empty ? void_descriptor : -1,
                    empty ? begin : 0))
       return false;
-    in.void_from = begin;
+    range.void_from = begin;
   }
-  in.stands_in = true;
+  range.stands_in = true;
   return true;
 }
 
 void start_child() {
   for (chunk* listed = first_chunk.load(); listed != nullptr; listed = listed->next.load()) {
-    for (slot& in : listed->slots) {
-      in.handlers.store(0, std::memory_order_relaxed);  // their threads are in the parent
-      if (in.now.load() != slot::active || in.inherited_by_fork || stand_in(in)) continue;
-      in.now.store(slot::retired);
-      forget_patches(in.begin, in.end.load());
+    for (slot& range : listed->slots) {
+      range.handlers.store(0, std::memory_order_relaxed);  // their threads are in the parent
+      if (range.now.load() != slot::active || range.inherited_by_fork || stand_in(range)) continue;
+      range.now.store(slot::retired);
+      forget_patches(range.begin, range.end.load());
     }
   }
   resume_after_fork();
@@ -380,7 +381,7 @@ guarded_range::guarded_range(const description& range) {
   slot_->end.store(slot_->begin + range.bytes, std::memory_order_relaxed);
   slot_->file_offset = range.file_offset;
   slot_->protection.store(range.protection, std::memory_order_relaxed);
-  slot_->how.store(range.how, std::memory_order_relaxed);
+  slot_->kind.store(range.kind, std::memory_order_relaxed);
   slot_->inherited_by_fork = range.inherited_by_fork;
   slot_->stands_in = false;
   slot_->mark = range.mark;
@@ -419,9 +420,9 @@ void guarded_range::resize(std::size_t bytes) noexcept {
   if (slot_->void_from == before) slot_->void_from = end;
 }
 
-void guarded_range::change(int protection, replacement how) noexcept {
+void guarded_range::change(int protection, replacement kind) noexcept {
   slot_->protection.store(protection, std::memory_order_relaxed);
-  slot_->how.store(how, std::memory_order_seq_cst);
+  slot_->kind.store(kind, std::memory_order_seq_cst);
 }
 
 void guarded_range::let_children_inherit() noexcept { slot_->inherited_by_fork = true; }

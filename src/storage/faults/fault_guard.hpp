@@ -5,9 +5,9 @@
 // faulting page to the end, by memory that cannot fault, and sets the range's mark. The thread then
 // continues with zeros. Nothing is unwound.
 //
-// The guard makes no error. `mapped_block::check_mark` (mapped/mapped_block.cpp) throws `io` if the
-// mark is set. `storage::check` calls it, and so does the engine for the operands of every pass,
-// when the pass ends (parallel::check_storages).
+// The guard itself throws nothing. `mapped_block::check_mark` (mapped/mapped_block.cpp) throws `io`
+// if the mark is set. `storage::check` calls it, and so does the engine for the operands of every
+// pass, when the pass ends (parallel::check_storages).
 //
 // Invariants
 //   guard.1  the handler takes no lock that the interrupted code could hold and allocates nothing.
@@ -56,7 +56,7 @@ class guarded_range {
     std::size_t bytes = 0;          ///< whole pages
     std::uint64_t file_offset = 0;  ///< of the first byte, for the mark
     int protection = 0;             ///< PROT_READ, possibly with PROT_WRITE
-    replacement how = replacement::zeros;
+    replacement kind = replacement::zeros;
     bool inherited_by_fork = true;  ///< false for MADV_DONTFORK ranges: see guard.5
     fault_mark* mark = nullptr;
   };
@@ -71,13 +71,13 @@ class guarded_range {
   void resize(std::size_t bytes) noexcept;
 
   /// Sets the protection and kind of later replacements.
-  void change(int protection, replacement how) noexcept;
+  void change(int protection, replacement kind) noexcept;
 
-  /// Tells that forked children inherit the pages from now on. The calling thread holds a
+  /// Records that forked children inherit the pages from now on. The calling thread holds a
   /// fork_safe_mutex, so no other thread forks meanwhile.
   void let_children_inherit() noexcept;
 
-  /// Tells that memory which children inherit has replaced all pages of the range.
+  /// Records that all pages of the range were replaced by memory that children inherit.
   void note_replaced() noexcept;
 
   /// In a forked child, for a range of its parent: true if memory has replaced the pages (guard.5),

@@ -48,9 +48,9 @@ bool same_file(int one, int other) noexcept {
 }  // namespace
 
 std::optional<file_identity> file_identity::of(int descriptor) noexcept {
-  struct stat about {};
-  if (descriptor < 0 || ::fstat(descriptor, &about) != 0) return std::nullopt;
-  return file_identity{about.st_dev, about.st_ino};
+  struct stat status {};
+  if (descriptor < 0 || ::fstat(descriptor, &status) != 0) return std::nullopt;
+  return file_identity{status.st_dev, status.st_ino};
 }
 
 awaited_file::awaited_file(std::string path) : path_(std::move(path)) {

@@ -12,7 +12,7 @@
 //              process receive is made at the same time
 //   awaited.2  an error is permanent: every later `sync` and `check` throws it
 //   awaited.3  if its maker announced the file, no other file that takes its name is ever watched:
-//              who may write to the folder may exchange names at any time
+//              anyone who may write to the folder can exchange names at any time
 #pragma once
 
 #include <sys/types.h>
@@ -46,7 +46,7 @@ class awaited_file {
   awaited_file& operator=(const awaited_file&) = delete;
 
   /// Announces that the file `made` has just got this name. Call it before anything else can use
-  /// the file. Without an identity, the file that has the name now is taken for it.
+  /// the file. Without an identity, it is the file that has the name now.
   static void appeared(const std::string& path, const std::optional<file_identity>& made) noexcept;
 
   /// The same for an open file, which is looked at only if somebody awaits a file.
@@ -81,7 +81,7 @@ class awaited_file {
   std::optional<file_identity> announced_;
   file_descriptor watching_;
   std::shared_ptr<write_back_record> errors_;  // null if no file is watched
-  int unwatched_ = 0;                          // why a file could not be watched, or 0
+  int unwatched_ = 0;  // the errno value that kept a file from being watched, or 0
 };
 
 }  // namespace shale::detail

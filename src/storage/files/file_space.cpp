@@ -72,9 +72,9 @@ int append_zeros(int descriptor, std::uint64_t to) noexcept {
   static constexpr std::size_t piece_bytes = std::size_t{64} << 10;
   static char zeros[piece_bytes];
   for (;;) {
-    struct stat about {};
-    if (::fstat(descriptor, &about) != 0) return errno;
-    const auto present = static_cast<std::uint64_t>(about.st_size);
+    struct stat status {};
+    if (::fstat(descriptor, &status) != 0) return errno;
+    const auto present = static_cast<std::uint64_t>(status.st_size);
     if (present >= to) return 0;
     const iovec piece{zeros, std::min<std::uint64_t>(piece_bytes, to - present)};
     if (::pwritev2(descriptor, &piece, 1, 0, RWF_APPEND) < 0 && errno != EINTR) return errno;
@@ -107,11 +107,11 @@ void extend_file(int descriptor, std::uint64_t from, std::uint64_t to, std::stri
 }
 
 std::uint64_t file_bytes(int descriptor, std::string_view path) {
-  struct stat about {};
-  if (::fstat(descriptor, &about) != 0)
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0)
     throw error::from_errno(errc::io, "the file's size could not be read", errno,
                             {fmt::format("file {}", path)});
-  return static_cast<std::uint64_t>(about.st_size);
+  return static_cast<std::uint64_t>(status.st_size);
 }
 
 }  // namespace shale::detail

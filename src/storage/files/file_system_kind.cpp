@@ -38,12 +38,12 @@ file_system_kind classify_file_system(std::uint64_t magic) noexcept {
 }
 
 file_system_kind file_system_of(int descriptor) noexcept {
-  struct statfs about {};
+  struct statfs status {};
   int result;
-  do result = ::fstatfs(descriptor, &about);
+  do result = ::fstatfs(descriptor, &status);
   while (result != 0 && errno == EINTR);
   // If the call fails, assume a local file system: nearly every file system supports mappings.
-  return result == 0 ? classify_file_system(static_cast<std::uint64_t>(about.f_type))
+  return result == 0 ? classify_file_system(static_cast<std::uint64_t>(status.f_type))
                      : file_system_kind::local;
 }
 

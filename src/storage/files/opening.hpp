@@ -1,4 +1,5 @@
-// Opens files that exist, whatever has their name and whoever holds a lease on them.
+// Opens existing files. It never waits for the other end of a pipe, and waits for another process's
+// lease.
 #pragma once
 
 #include <string>

@@ -34,8 +34,8 @@ std::uint64_t random_number() {
 
 bool lies_in_proc(const std::filesystem::path& link) {
   const std::string directory = link.parent_path().empty() ? "." : link.parent_path().string();
-  struct statfs about {};
-  return ::statfs(directory.c_str(), &about) == 0 && about.f_type == PROC_SUPER_MAGIC;
+  struct statfs status {};
+  return ::statfs(directory.c_str(), &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
 }
 
 // A link in /proc leads to an open file, whatever its text says. The text is a usable name only if

@@ -19,8 +19,8 @@ std::string path_after_links(std::string path);
 std::string directory_of(const std::string& path);
 
 /// A path in the target's folder for the file that will replace it: `.NAME.RANDOM.partial`, with as
-/// much of the name as leaves room for the rest. The random part separates writers that share a
-/// folder but not a process table.
+/// much of the name as fits. The random part separates writers that share a folder but not a
+/// process table.
 std::string partial_path(const std::string& target);
 
 }  // namespace shale::detail

@@ -26,17 +26,17 @@ constinit write_back_record* first_listed = nullptr;
 // The call reports a failure to write any page of the file, so it waits for the first one alone.
 int unreported_write_back_error(int descriptor) noexcept {
   if (::sync_file_range(descriptor, 0, 1, SYNC_FILE_RANGE_WAIT_BEFORE) == 0) return 0;
-  // Some sandboxes do not have it. Writing all pages reports the same.
+  // Some sandboxes lack this call. Writing all pages reports the same errors.
   if (errno != ENOSYS) return errno;
   return ::fdatasync(descriptor) == 0 ? 0 : errno;
 }
 
 std::shared_ptr<write_back_record> write_back_record::of(int descriptor) {
   std::shared_ptr<write_back_record> made(new write_back_record);
-  struct stat about {};
-  if (descriptor < 0 || ::fstat(descriptor, &about) != 0) return made;
-  made->device_ = static_cast<std::uint64_t>(about.st_dev);
-  made->inode_ = static_cast<std::uint64_t>(about.st_ino);
+  struct stat status {};
+  if (descriptor < 0 || ::fstat(descriptor, &status) != 0) return made;
+  made->device_ = static_cast<std::uint64_t>(status.st_dev);
+  made->inode_ = static_cast<std::uint64_t>(status.st_ino);
   const std::lock_guard lock(listing);
   made->next_ = first_listed;
   if (first_listed != nullptr) first_listed->previous_ = made.get();

@@ -27,7 +27,7 @@ struct write_back_error {
 };
 
 /// Asks the system whether it has failed to write bytes of the open file, wherever they are, to the
-/// device. It says so once to each open file description.
+/// device. The system reports a failure once to each open file description.
 /// Returns  0, or the error number
 /// Cost     one system call, which waits if the first page of the file is being written
 int unreported_write_back_error(int descriptor) noexcept;

@@ -20,7 +20,7 @@ namespace shale::detail {
 
 namespace {
 
-// Where the map begins in the file, if it has any byte there.
+// The offset of the first mapped byte in the file; 0 if there is none.
 std::uint64_t first_mapped_offset(std::span<const file_extent> extents) noexcept {
   const auto first = std::find_if(extents.begin(), extents.end(),
                                   [](const auto& extent) { return extent.bytes > 0; });
@@ -36,14 +36,14 @@ mapped_block::mapped_block(mapping_source source, std::span<const file_extent> e
                            std::size_t capacity_bytes)
     : mapped_block(std::move(source), growth::by_extents, extents, capacity_bytes) {}
 
-mapped_block::mapped_block(mapping_source source, growth how, std::span<const file_extent> extents,
+mapped_block::mapped_block(mapping_source source, growth unit, std::span<const file_extent> extents,
                            std::size_t capacity_bytes)
     : storage_block(source.kind, source.access),
       source_(std::move(source)),
       backing_(backing_of(source_.descriptor, source_.path)),
-      growth_(how),
-      first_offset_(how == growth::by_bytes ? extents.front().offset
-                                            : first_mapped_offset(extents)),
+      growth_(unit),
+      first_offset_(unit == growth::by_bytes ? extents.front().offset
+                                             : first_mapped_offset(extents)),
       parts_(source_, mark_, first_offset_, std::max(total_bytes(extents), capacity_bytes)) {
   remember_write_back_errors();
   place(parts_.data(), 0, std::max(total_bytes(extents), capacity_bytes));
@@ -61,8 +61,8 @@ mapped_block::~mapped_block() {
   // Some file systems report delayed write errors at close. Other users of the file must learn of
   // them.
   const int descriptor = source_.owned.release();
-  // Pages that could not be written leave the cache. ext4 would take them for clean ones, with
-  // blocks that are in use; what is stored into them later would be lost in spite of a sync.
+  // Drops pages that could not be written from the page cache. ext4 would treat them as clean pages
+  // whose blocks are in use, so later stores into them would be lost in spite of a sync.
   if (descriptor >= 0 && source_.write_back && source_.write_back->failed())
     (void)::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
   if (descriptor >= 0 && ::close(descriptor) != 0 && errno != EINTR && source_.write_back)
@@ -104,8 +104,9 @@ void mapped_block::grow(std::size_t from, std::size_t to) {
     const std::lock_guard lock(growing_);
     require_growth(from, to);
   }
-  // This may take long, for example if the file has to be filled with zeros, and `fork` waits for
-  // whoever holds the mutex. So another thread may grow the storage meanwhile.
+  // This may take long, for example if the file has to be filled with zeros. It runs without the
+  // mutex, because `fork` waits for the thread that holds it. So another thread may grow the
+  // storage meanwhile.
   reserve_in_file(to);
   const std::lock_guard lock(growing_);
   require_growth(from, to);
@@ -114,8 +115,8 @@ void mapped_block::grow(std::size_t from, std::size_t to) {
   extend({&more, 1});
 }
 
-// A store makes a page private, so that it does not show what others have appended to it since. The
-// new bytes in the last mapped page are therefore read from the file.
+// A store makes a page private. From then on it does not show bytes that others append to the file.
+// The new bytes in the last mapped page are therefore read from the file.
 void mapped_block::refresh_last_page(const file_extent& more) const {
   const std::size_t page = system_page_bytes();
   const std::uint64_t page_end = align_up(more.offset, std::uint64_t{page});

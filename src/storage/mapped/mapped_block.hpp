@@ -1,4 +1,5 @@
-// Owners of mapped bytes: parts of one open file, side by side (mapped_parts.hpp).
+// Owns bytes that are mapped from one open file, as parts side by side (mapped_parts.hpp), and
+// pages, flushes and checks them.
 //
 // Invariants
 //   mapped.3  the pages are mapped from the descriptor itself, never from a file that was reopened
@@ -58,7 +59,7 @@ class mapped_block : public storage_block {
   void advise(access_pattern pattern, byte_range range) const noexcept override;
   void prefetch(byte_range range) const noexcept override;
   void populate(byte_range range, populate_for use) const override;
-  void evict(byte_range range, eviction how) const noexcept override;
+  void evict(byte_range range, eviction scope) const noexcept override;
   void start_writeback(byte_range range) const noexcept override;
   void finish_writeback(byte_range range) const override;
   void flush(byte_range range, flush_mode mode) const override;
@@ -72,7 +73,7 @@ class mapped_block : public storage_block {
   int descriptor() const noexcept { return source_.descriptor; }
 
  private:
-  // Whether it grows by any number of bytes of one range of the file, or by whole extents.
+  // The unit of growth: any number of bytes of one range of the file, or whole extents.
   enum class growth : std::uint8_t { by_bytes, by_extents };
 
   // The whole pages around a piece.
@@ -81,7 +82,7 @@ class mapped_block : public storage_block {
     std::size_t bytes;
   };
 
-  mapped_block(mapping_source source, growth how, std::span<const file_extent> extents,
+  mapped_block(mapping_source source, growth unit, std::span<const file_extent> extents,
                std::size_t capacity_bytes);
   void remember_write_back_errors();
   void extend(std::span<const file_extent> extents);

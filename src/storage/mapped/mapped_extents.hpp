@@ -22,8 +22,8 @@ struct extent_options {
   /// For messages.
   std::string path = {};
 
-  /// Released after the last handle is destroyed and the pages are unmapped: a reader's pin on the
-  /// bytes, the owner of `descriptor`, or both.
+  /// Released after the last handle is destroyed and the pages are unmapped. It can be a reader's
+  /// pin on the bytes, the owner of `descriptor`, or both.
   std::shared_ptr<void> keep_alive = {};
 
   /// Checksums that are stored with the bytes, or null.

@@ -37,15 +37,15 @@ using detail::open_descriptor;
 }
 
 struct stat regular_file(int descriptor, const std::string& path) {
-  struct stat about {};
-  if (::fstat(descriptor, &about) != 0) throw_unopened(path, errno);
-  if (S_ISDIR(about.st_mode))
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) throw_unopened(path, errno);
+  if (S_ISDIR(status.st_mode))
     throw error(errc::invalid_argument, "a directory cannot be mapped",
                 {fmt::format("file {}", path)});
-  if (!S_ISREG(about.st_mode))
+  if (!S_ISREG(status.st_mode))
     throw error(errc::invalid_argument, "only regular files can be mapped",
                 {fmt::format("file {}", path), "it is a device, a pipe or a socket"});
-  return about;
+  return status;
 }
 
 // The range of the file that `options` select; it must lie inside the file.
@@ -64,9 +64,9 @@ detail::file_extent stretch_of(std::uint64_t present, const map_options& options
 }
 
 storage map_open_file(file_descriptor file, std::string path, const map_options& options) {
-  const auto about = regular_file(file.get(), path);
+  const auto status = regular_file(file.get(), path);
   const bool copied = detail::must_be_copied(file.get(), options.access, path);
-  const auto stretch = stretch_of(static_cast<std::uint64_t>(about.st_size), options, path);
+  const auto stretch = stretch_of(static_cast<std::uint64_t>(status.st_size), options, path);
   if (copied) return detail::copy_extents(file.get(), {&stretch, 1}, options.access, path);
   detail::mapping_source source;
   source.descriptor = file.get();
@@ -127,18 +127,19 @@ storage map_created(file_descriptor file, const std::string& path, std::size_t b
       {.bytes = bytes, .access = access::read_write, .reserve_bytes = options.reserve_bytes});
 }
 
-// Opens a new file, which only its owner can open so far, to those whom the old one was open to.
-// If that cannot be told or set, it stays as it is.
+// Gives a new file, which only its owner can open so far, the permissions that group and others had
+// on the old one. If these cannot be read or set, the new file stays as it is.
 void hand_on_permissions(int made, const struct stat& old, unsigned mode) noexcept {
-  struct stat about {};
-  if (::fstat(made, &about) != 0) return;
+  struct stat status {};
+  if (::fstat(made, &status) != 0) return;
   mode_t shared = old.st_mode & 0077u;
-  if (about.st_gid != old.st_gid) {
-    // Members of each group are among the others for the file of the other group.
+  if (status.st_gid != old.st_gid) {
+    // A member of one file's group may belong to `others` of the other file. So group and others
+    // get only bits that both had.
     const mode_t both = (shared >> 3) & shared;
     shared = (both << 3) | both;
   }
-  (void)::fchmod(made, (about.st_mode & 0700u) | (mode & shared));
+  (void)::fchmod(made, (status.st_mode & 0700u) | (mode & shared));
 }
 
 // Makes a new file that replaces `path`, if there is one. It is complete before it takes the name,
@@ -206,15 +207,16 @@ storage map_file(int descriptor, const map_options& options) {
 mapping_support mapping_support_at(const std::string& path, access wanted) {
   detail::require_enumerator(wanted, access::copy_on_write, "access");
   detail::require_whole_path(path);
-  struct statfs about {};
+  struct statfs status {};
   int result;
-  do result = ::statfs(path.c_str(), &about);
+  do result = ::statfs(path.c_str(), &status);
   while (result != 0 && errno == EINTR);
   if (result != 0)
     throw error::from_errno(code_for_errno(errno), "the file system could not be queried", errno,
                             {fmt::format("file {}", path)});
-  return detail::support_for(detail::classify_file_system(static_cast<std::uint64_t>(about.f_type)),
-                             wanted == access::read_write ? O_RDWR : O_RDONLY, wanted);
+  return detail::support_for(
+      detail::classify_file_system(static_cast<std::uint64_t>(status.f_type)),
+      wanted == access::read_write ? O_RDWR : O_RDONLY, wanted);
 }
 
 storage create_file(const std::string& path, std::size_t bytes,

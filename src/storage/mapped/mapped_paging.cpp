@@ -111,9 +111,9 @@ void mapped_block::throw_unpopulated(page_run pages, std::uint64_t file_offset, 
     throw error::from_errno(errc::out_of_memory, "a mapped range could not be brought into memory",
                             failure, {source_.place(lost)});
   // If the device is gone, even the file's size is unknown.
-  struct stat about {};
-  const bool known = ::fstat(source_.descriptor, &about) == 0;
-  if (const auto present = static_cast<std::uint64_t>(about.st_size); known && lost >= present)
+  struct stat status {};
+  const bool known = ::fstat(source_.descriptor, &status) == 0;
+  if (const auto present = static_cast<std::uint64_t>(status.st_size); known && lost >= present)
     throw_shorter(lost, fmt::format("the file now ends at byte {}", present));
   if (use == populate_for::store && stores_reach_the_file() &&
       ::fallocate(source_.descriptor, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(lost),
@@ -126,7 +126,7 @@ void mapped_block::throw_unpopulated(page_run pages, std::uint64_t file_offset, 
                           {source_.place(lost), "its bytes are lost or damaged there"});
 }
 
-void mapped_block::evict(byte_range range, eviction how) const noexcept {
+void mapped_block::evict(byte_range range, eviction scope) const noexcept {
   if (belongs_to_parent()) return;  // something else may be mapped there
   // Stores into private pages exist nowhere else: such pages may be swapped, but not dropped.
   const bool shared = source_.access != access::copy_on_write;
@@ -134,7 +134,7 @@ void mapped_block::evict(byte_range range, eviction how) const noexcept {
     const auto pages = pages_of(found);
     ::madvise(pages.address, pages.bytes, shared ? MADV_DONTNEED : MADV_PAGEOUT);
     // The kernel rounds the range inwards to whole pages, and keeps dirty pages.
-    if (shared && how == eviction::system)
+    if (shared && scope == eviction::system)
       ::posix_fadvise(source_.descriptor, static_cast<off_t>(found.file_offset),
                       static_cast<off_t>(found.bytes), POSIX_FADV_DONTNEED);
   });
@@ -201,7 +201,7 @@ std::size_t mapped_block::resident_bytes(byte_range range) const {
                                 {source_.place(found.file_offset)});
       resident += page * static_cast<std::size_t>(std::count_if(in_memory.begin(), in_memory.end(),
                                                                 [](auto p) { return p & 1; }));
-      // Of the first and the last page, count only the bytes that the range covers.
+      // In the first and the last page, only the bytes that the range covers count.
       if (offset == 0 && (in_memory.front() & 1) != 0)
         resident -= static_cast<std::size_t>(found.address - pages.address);
       if (offset + bytes == pages.bytes && (in_memory.back() & 1) != 0)

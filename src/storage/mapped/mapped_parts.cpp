@@ -171,7 +171,7 @@ void mapped_parts::add(file_extent extent) {
         .bytes = end - position,
         .file_offset = first_offset,
         .protection = protection(),
-        .how = access_ == access::read_write ? replacement::sink : replacement::zeros,
+        .kind = access_ == access::read_write ? replacement::sink : replacement::zeros,
         .inherited_by_fork = inherited_by_fork(),
         .mark = &mark_,
     });
@@ -196,10 +196,10 @@ void mapped_parts::map_pages(std::size_t position, std::size_t bytes, std::uint6
     const int number = failure.get_native_error();
     errc code = code_for_errno(number);
     if (number == ENODEV) code = errc::unsupported;
-    error told = error::from_errno(code, "the file could not be mapped", number,
-                                   {source_.place(file_offset), fmt::format("{} bytes", bytes)});
-    if (code == errc::out_of_memory) told.add_detail(no_address_space_advice);
-    throw told;
+    error refused = error::from_errno(code, "the file could not be mapped", number,
+                                      {source_.place(file_offset), fmt::format("{} bytes", bytes)});
+    if (code == errc::out_of_memory) refused.add_detail(no_address_space_advice);
+    throw refused;
   }
   reserved_.claim(position + bytes);
   if (!inherited_by_fork()) ::madvise(address, bytes, MADV_DONTFORK);
@@ -219,7 +219,8 @@ void mapped_parts::make_read_only() {
   }
 }
 
-// A child has one answer for the whole mapping. So it inherits all parts, or they count as lost.
+// Inheritance holds for the whole mapping: a child inherits all parts, or all of them count as
+// lost.
 void mapped_parts::let_children_inherit() noexcept {
   const std::lock_guard lock(layout_);
   for (const auto& mapped : parts_)
@@ -253,9 +254,9 @@ void mapped_parts::let_go_in_child() noexcept {
   for (auto& region : regions_)
     bip::ipcdetail::interprocess_tester::dont_close_on_destruction(region);
   for (auto& mapped : parts_) {
-    const bool ours = mapped.guard.stands_in_for_parents();
+    const bool replaced = mapped.guard.stands_in_for_parents();
     mapped.guard = {};
-    if (ours)
+    if (replaced)
       ::munmap(reserved_.address() + mapped.map_offset,
                align_up(mapped.bytes, system_page_bytes()));
   }

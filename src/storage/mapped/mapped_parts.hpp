@@ -1,4 +1,4 @@
-// Parts of one open file, mapped side by side into one reservation of addresses.
+// Maps parts of one open file side by side into one reservation of addresses.
 //
 // Invariants
 //   mapped.1  the map begins on a page boundary of the file, and the owner's first byte lies `skew`

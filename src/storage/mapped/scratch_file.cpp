@@ -27,11 +27,11 @@ namespace {
 // The kernel transfers at most 2 GiB per call.
 constexpr std::size_t transfer_bytes_max = std::size_t{1} << 30;
 
-// For errors that have to do with the folder.
+// Advice for errors that concern the folder.
 constexpr const char* advice = "the variable TMPDIR names another folder for temporary files";
 
-// scratch.1: a file that never has a name. Where the file system has no such files, one whose name
-// is removed at once.
+// Makes a file that never has a name (scratch.1). If the file system has no such files, it makes a
+// file with a name and removes the name at once.
 file_descriptor unnamed_file_in(const std::string& folder) {
   file_descriptor made = open_descriptor(folder, O_TMPFILE | O_EXCL | O_RDWR, 0600);
   if (made || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return made;

@@ -4,7 +4,8 @@
 //   scratch.1  the file has no name, so its space is free again when the last descriptor and the
 //              last mapping are gone, also if the process is killed
 //   scratch.2  `check` reports every failure of the system to write bytes to the device, and so
-//              does `check` of the mapping. Callers rely on bytes that they have read only after it
+//              does `check` of the mapping. Callers rely on bytes that they have read only after
+//              such a check
 #pragma once
 
 #include <cstddef>

@@ -27,12 +27,12 @@ enum class role : std::uint8_t { creator, user };
 class shared_block final : public detail::mapped_block {
  public:
   shared_block(open_segment segment, std::string path, shale::access allowed,
-               std::size_t reserve_bytes, role as)
+               std::size_t reserve_bytes, role own_role)
       : mapped_block(source_of(segment, path, allowed),
                      {detail::segment_header_bytes, segment.bytes}, reserve_bytes),
         segment_(std::move(segment)),
         path_(std::move(path)),
-        role_(as) {}
+        role_(own_role) {}
 
   ~shared_block() override {
     // In a forked child, also in one that was made without the handlers of fork, this only closes
@@ -95,8 +95,8 @@ storage create_shared(const std::string& name, std::size_t bytes,
                              auto block = std::make_shared<shared_block>(
                                  detail::make_segment(path, bytes, options), path,
                                  access::read_write, options.reserve_bytes, role::creator);
-                             // Last, so that no process sees an incomplete segment. On failure the
-                             // block is destroyed and no name is left.
+                             // The name comes last, so that no process sees an incomplete segment.
+                             // On failure the block is destroyed and no name is left.
                              detail::name_segment(block->segment(), path);
                              return detail::storage_block::handle(std::move(block));
                            });

@@ -144,8 +144,9 @@ file_descriptor reopen(const file_descriptor& file, int flags, const std::string
   return again;
 }
 
-// A description that may write can take the lock under which the last user removes the name, also
-// where the pages are only read. Who has no permission to write gets one with `flags`.
+// Only a description that may write can take the lock under which the last user removes the name,
+// even if the pages are only read. A process without permission to write gets a description with
+// `flags`.
 file_descriptor reopen_for_locks(const file_descriptor& file, int flags, const std::string& path) {
   const std::string link = fmt::format("/proc/self/fd/{}", file.get());
   if (file_descriptor writable = open_descriptor(link, O_RDWR | O_NONBLOCK)) return writable;
@@ -162,10 +163,10 @@ file_descriptor reopen_for_locks(const file_descriptor& file, int flags, const s
 
 // The lifetime in the header, or nothing if this is not a segment of Shale.
 std::optional<shared_lifetime> read_header(int descriptor) noexcept {
-  struct stat about {};
+  struct stat status {};
   segment_header header{};
-  if (::fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode) ||
-      about.st_size < static_cast<off_t>(segment_header_bytes) ||
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode) ||
+      status.st_size < static_cast<off_t>(segment_header_bytes) ||
       ::pread(descriptor, &header, sizeof header, 0) != sizeof header ||
       std::memcmp(header.magic, segment_magic, sizeof segment_magic) != 0 ||
       header.version != segment_version ||
@@ -192,15 +193,15 @@ std::size_t data_bytes(int descriptor, const std::string& path) {
 // Every user may make names in /dev/shm. So a segment of that name may belong to another user, who
 // could be hostile.
 void require_trusted(int file, const std::string& path) {
-  struct stat about {};
-  if (::fstat(file, &about) != 0)
+  struct stat status {};
+  if (::fstat(file, &status) != 0)
     throw error::from_errno(errc::io, "the segment's owner could not be determined", errno,
                             {fmt::format("file {}", path)});
-  if (about.st_uid == ::geteuid() || about.st_uid == 0) return;
+  if (status.st_uid == ::geteuid() || status.st_uid == 0) return;
   throw error(
       errc::access_denied, "the segment belongs to another user",
       {fmt::format("file {}", path),
-       fmt::format("it belongs to user {}, this process is user {}", about.st_uid, ::geteuid()),
+       fmt::format("it belongs to user {}, this process is user {}", status.st_uid, ::geteuid()),
        "shared_owner::anyone opens it all the same"});
 }
 
@@ -247,7 +248,7 @@ open_segment make_segment(const std::string& path, std::size_t bytes,
         "no segment could be made", failure,
         {fmt::format("directory {}", segment_directory), "it must be a tmpfs that can be written"});
   }
-  // The umask may have taken the permission to open it again.
+  // The umask may have removed the permission to open the file again.
   if (::fchmod(made.pages.get(), options.mode) != 0)
     throw error::from_errno(errc::io, "the segment's permissions could not be set", errno,
                             {fmt::format("file {}", path)});
@@ -323,9 +324,9 @@ void leave_segment(open_segment& segment, const std::string& path, bool is_creat
   // Locking the gate exclusively needs a description that may write. A user who may only read
   // leaves the name behind, and the next caller finds it dead.
   const bool gated = may_remove && lock_in_time(locks, lock_byte::gate, F_WRLCK);
-  // The locks are released inside the gate, so that of two processes that leave together the second
-  // one sees that the first has left. Each lock is released explicitly, because a forked child may
-  // have a copy of the description, which would keep every lock that is not released.
+  // The locks are released inside the gate, so that if two processes leave together, the second one
+  // sees that the first has left. Each lock is released explicitly, because a forked child may have
+  // a copy of the description, which would keep every lock that is not released.
   unlock(locks, lock_byte::user);
   unlock(locks, lock_byte::creator);
   if (gated && leads_to(path, locks) &&
@@ -335,8 +336,8 @@ void leave_segment(open_segment& segment, const std::string& path, bool is_creat
   segment.locks.reset();
 }
 
-bool remove_segment(const std::string& path, removal when) {
-  const bool only_dead = when != removal::always;
+bool remove_segment(const std::string& path, removal mode) {
+  const bool only_dead = mode != removal::always;
   for (;;) {
     const file_descriptor file = open_name(path, O_RDWR);
     if (!file && errno == ENOENT) return false;
@@ -348,10 +349,10 @@ bool remove_segment(const std::string& path, removal when) {
     if (!lifetime && only_dead) return false;
     if (!lifetime) checked_header(file.get(), path);
     // Any user may make a segment and keep its gate locked.
-    if (when == removal::if_dead_at_once &&
+    if (mode == removal::if_dead_at_once &&
         (!is_dead(file.get(), *lifetime) || !lock_at_once(file.get(), lock_byte::gate, path)))
       return false;
-    if (when != removal::if_dead_at_once) lock(file.get(), lock_byte::gate, F_WRLCK, path);
+    if (mode != removal::if_dead_at_once) lock(file.get(), lock_byte::gate, F_WRLCK, path);
     if (!leads_to(path, file.get())) continue;
     if (only_dead && !is_dead(file.get(), *lifetime)) {
       unlock(file.get(), lock_byte::gate);

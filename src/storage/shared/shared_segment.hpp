@@ -64,7 +64,7 @@ enum class removal : std::uint8_t {
 };
 
 /// Removes the name. Returns whether it existed and was removed.
-bool remove_segment(const std::string& path, removal when);
+bool remove_segment(const std::string& path, removal mode);
 
 /// Describes a segment without attaching to it; nothing if it does not exist or is not a segment of
 /// Shale.

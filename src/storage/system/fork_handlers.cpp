@@ -21,7 +21,7 @@ constinit std::array<std::atomic<const fork_handlers*>, parts> registered{};
 // while the process ends.
 constinit std::mutex forking;
 static_assert(std::is_trivially_destructible_v<std::mutex>);
-constinit std::array<const fork_handlers*, parts> preparing{};  // those of the fork that goes on
+constinit std::array<const fork_handlers*, parts> preparing{};  // for the fork in progress
 
 void call(void (*handler)()) {
   if (handler != nullptr) handler();
@@ -53,7 +53,7 @@ int install() noexcept {
   return result;
 }
 
-// At program start, so that no thread forks while another one installs them.
+// This runs at program start, so that no thread forks while another one installs the handlers.
 [[maybe_unused]] const int installed_at_load = install();
 
 }  // namespace

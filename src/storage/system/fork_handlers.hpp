@@ -1,10 +1,10 @@
-// Calls what the library does when the process forks, in one order. A part that registered its own
-// handlers with the system would get an order that depends on when it was first used.
+// Calls the fork handlers of the library's parts in one fixed order. If each part registered its
+// handlers with the system, the order would depend on which part was used first.
 //
 // Invariants
 //   forks.1  before a fork, the parts prepare from the first of `forking_part` to the last; after
 //            it, in both processes, they go on from the last to the first
-//   forks.2  a part whose `prepare` has not run is not told of this fork
+//   forks.2  a part whose `prepare` was not called gets no other call for this fork
 #pragma once
 
 #include <sys/types.h>
@@ -23,7 +23,7 @@ enum class forking_part : unsigned {
   guarded_ranges,
 };
 
-/// Null: nothing is to be done.
+/// A null pointer means that nothing is to be done.
 struct fork_handlers {
   void (*prepare)() = nullptr;
   void (*in_parent)() = nullptr;

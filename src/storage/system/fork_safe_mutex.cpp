@@ -8,8 +8,8 @@ namespace shale::detail {
 
 namespace {
 
-// A lock of the C library would not do: in a child it cannot be given back by the thread that took
-// it in the parent, which has another number there.
+// A lock of the C library cannot be used here: the thread that took it in the parent cannot release
+// it in the child, where that thread has another number.
 constinit std::atomic<int> threads_inside = 0;
 constinit std::atomic<int> closed = 0;  // 1 while a thread waits to fork, or forks
 
@@ -31,7 +31,8 @@ void reopen() {
   closed.notify_all();
 }
 
-// Threads that came while the gate was closed may have been copied in the act of counting.
+// A thread that met the closed gate may have been counted in `threads_inside` when the process was
+// copied.
 void reopen_in_child() {
   threads_inside = depth > 1 ? 1 : 0;
   reopen();

@@ -1,9 +1,10 @@
-// A mutex that a forked child never finds locked, and what it guards never half changed: `fork`
-// waits until no thread is between `lock` and `unlock` of any mutex of this type.
+// A mutex that a forked child never finds locked. The child never finds the guarded data half
+// changed either: `fork` waits until no thread is between `lock` and `unlock` of any mutex of this
+// type.
 //
-// So nobody may wait for another thread there, except for one that holds such a mutex too. Waiting
-// for the system (a read, a lock of a file that is tried once) is allowed; `fork` then waits as
-// long. Work that may take long has a `long_turn`.
+// So a thread that holds such a mutex must not wait for another thread, unless that one holds such
+// a mutex too. It may wait for the system (a read, one attempt to lock a file); `fork` then waits
+// for as long. Work that may take long uses a `long_turn`.
 //
 // Invariants
 //   section.1  when the system copies the process, no other thread holds a fork_safe_mutex. If the

@@ -8,9 +8,9 @@
 namespace shale::detail {
 
 /// Meets the standard's requirements of BasicLockable. In a forked child it is free even if another
-/// thread of the parent held it. That thread may have been anywhere in its work. So what others see
-/// of the work must be whole at every moment: a holder changes it inside a `critical_section`, or
-/// with a `fork_safe_mutex`.
+/// thread of the parent held it. That thread may have been anywhere in its work. So the state that
+/// others see must be consistent at every moment: a holder changes it inside a `critical_section`,
+/// or with a `fork_safe_mutex`.
 /// Threads  one at a time holds it, the others wait. A thread must not hold a `fork_safe_mutex`
 ///          when it calls `lock`: a thread that forks would wait for the long work after all
 class long_turn {
@@ -20,12 +20,12 @@ class long_turn {
   long_turn& operator=(const long_turn&) = delete;
 
   void lock() noexcept {
-    const unsigned here = fork_generation() + 1;
+    const unsigned own_process = fork_generation() + 1;
     for (unsigned holder = holder_.load(std::memory_order_relaxed);;) {
-      if (holder == here) {
+      if (holder == own_process) {
         holder_.wait(holder, std::memory_order_relaxed);
         holder = holder_.load(std::memory_order_relaxed);
-      } else if (holder_.compare_exchange_weak(holder, here, std::memory_order_acquire,
+      } else if (holder_.compare_exchange_weak(holder, own_process, std::memory_order_acquire,
                                                std::memory_order_relaxed)) {
         return;
       }

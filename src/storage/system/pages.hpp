@@ -13,7 +13,7 @@ std::size_t system_page_bytes() noexcept;
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 
 /// The bytes that one request for reading ahead may have (MADV_WILLNEED, POSIX_FADV_WILLNEED): the
-/// kernel's default read-ahead of a device. Of a larger request the kernel silently drops the rest.
+/// kernel's default read-ahead of a device. The kernel silently drops the rest of a larger request.
 inline constexpr std::size_t will_need_bytes_max = std::size_t{128} << 10;
 
 /// `alignment` is a power of two.

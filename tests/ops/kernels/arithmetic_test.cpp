@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "ops/kernels/blocks.hpp"
+#include "ops/kernels/expected_operations.hpp"
 #include "ops/kernels/operations/operation_facts.hpp"
 
 namespace shale::test {
@@ -15,80 +16,6 @@ using ops::operation;
 
 __extension__ typedef __int128 wide_integer;
 
-/// An operation without its C++ types, so that one test body serves all.
-struct expectation {
-  operation op;
-  dtype in, out;
-  void (*draw)(std::byte* to, generator& random);
-  void (*oracle)(std::byte* out, const std::byte* a, const std::byte* b);
-  bool (*agrees)(const std::byte* got, const std::byte* wanted);
-  bool (*same_out)(const std::byte*, const std::byte*);
-  std::string (*show_in)(const std::byte*);
-  std::string (*show_out)(const std::byte*);
-};
-
-void fill(block& target, const expectation& tested, generator& random) {
-  for (index_t row = 0; row < target.outer(); ++row)
-    for (index_t column = 0; column < target.inner(); ++column)
-      tested.draw(target.element(column, row), random);
-}
-
-/// Compares every element of `got` with the oracle, or with the results `first` of another
-/// instruction set.
-void expect_elements(const expectation& tested, ops::isa isa, const block& got, const block& a,
-                     const block& b, const block* first) {
-  std::byte wanted[16];
-  for (index_t row = 0; row < got.outer(); ++row) {
-    for (index_t column = 0; column < got.inner(); ++column) {
-      const std::byte* value = got.element(column, row);
-      if (first) {
-        ASSERT_TRUE(tested.same_out(value, first->element(column, row)))
-            << "operation " << static_cast<int>(tested.op) << ' ' << name(tested.in) << ' '
-            << name(isa) << " differs from the baseline: " << tested.show_out(value);
-        continue;
-      }
-      const std::byte *x = a.element(column, row), *y = b.element(column, row);
-      tested.oracle(wanted, x, y);
-      ASSERT_TRUE(tested.agrees(value, wanted))
-          << "operation " << static_cast<int>(tested.op) << ' ' << name(tested.in) << " of "
-          << tested.show_in(x) << " (and " << tested.show_in(y) << "): got "
-          << tested.show_out(value) << ", wanted " << tested.show_out(wanted);
-    }
-  }
-}
-
-void expect(const expectation& tested) {
-  ASSERT_EQ(ops::result_dtype(tested.op, tested.in), tested.out);
-  const bool two = ops::arity(tested.op) == 2;
-  const std::size_t in = item_bytes(tested.in), out = item_bytes(tested.out);
-  generator random(static_cast<unsigned>(tested.op) * 100 + static_cast<unsigned>(tested.in));
-  for (const extents& size : some_extents()) {
-    for (int variant = 0; variant < 3; ++variant) {
-      block a(in, input_layout(in, size, random), size.inner, size.outer);
-      block b(in, input_layout(in, size, random), size.inner, size.outer);
-      const block empty(out, distinct_layout(out, size, random), size.inner, size.outer);
-      fill(a, tested, random);
-      fill(b, tested, random);
-      block first = empty;
-      for (const ops::isa isa : usable_isas()) {
-        const ops::kernel kernel =
-            ops::kernels_for(isa)
-                .operations[static_cast<int>(tested.op)][static_cast<int>(tested.in)];
-        ASSERT_NE(kernel, nullptr) << static_cast<int>(tested.op) << ' ' << name(tested.in);
-        block got = empty;
-        if (two) run(kernel, {&got, &a, &b});
-        else run(kernel, {&got, &a});
-        ASSERT_TRUE(got.untouched_between())
-            << static_cast<int>(tested.op) << ' ' << name(tested.in);
-        const bool baseline = isa == ops::isa::baseline;
-        if (baseline) first = got;
-        expect_elements(tested, isa, got, a, b, baseline ? nullptr : &first);
-        if (testing::Test::HasFatalFailure()) return;
-      }
-    }
-  }
-}
-
 /// Whether both have the same bits, or both are NaN.
 struct same_values {
   template <class T>
@@ -97,14 +24,19 @@ struct same_values {
   }
 };
 
+template <class T>
+void draw_value(std::byte* to, generator& random) {
+  write(to, some_value<T>(random));
+}
+
 // Oracles are lambdas without captures, so that they convert to function pointers.
 
 template <class Out, class In, class Agrees>
-expectation expecting(operation op, Agrees) {
+expected_operation expecting(operation op, Agrees) {
   return {op,
           dtype_of<In>(),
           dtype_of<Out>(),
-          [](std::byte* to, generator& random) { write(to, some_value<In>(random)); },
+          draw_value<In>,
           nullptr,
           [](const std::byte* got, const std::byte* wanted) {
             return Agrees{}(read<Out>(got), read<Out>(wanted));
@@ -116,20 +48,20 @@ expectation expecting(operation op, Agrees) {
 
 template <class Out, class In, class Oracle, class Agrees = same_values>
 void expect_binary(operation op, Oracle, Agrees agrees = {}) {
-  expectation tested = expecting<Out, In>(op, agrees);
+  expected_operation tested = expecting<Out, In>(op, agrees);
   tested.oracle = [](std::byte* out, const std::byte* a, const std::byte* b) {
     write<Out>(out, Oracle{}(read<In>(a), read<In>(b)));
   };
-  expect(tested);
+  expect_operation(tested);
 }
 
 template <class Out, class In, class Oracle, class Agrees = same_values>
 void expect_unary(operation op, Oracle, Agrees agrees = {}) {
-  expectation tested = expecting<Out, In>(op, agrees);
+  expected_operation tested = expecting<Out, In>(op, agrees);
   tested.oracle = [](std::byte* out, const std::byte* a, const std::byte*) {
     write<Out>(out, Oracle{}(read<In>(a)));
   };
-  expect(tested);
+  expect_operation(tested);
 }
 
 // ---- integers ----------------------------------------------------------------------------------

@@ -134,6 +134,25 @@ TYPED_TEST(Elementary, AreWithinOneUlp) {
   }
 }
 
+// log(1 + x) is x - x^2 / 2 + …, so it rounds to x, with its sign, if x is less than epsilon / 2.
+TYPED_TEST(Elementary, LogarithmsOfOnePlusTinyNumbersAreTheseNumbers) {
+  using T = TypeParam;
+  using limits = std::numeric_limits<T>;
+  std::vector<T> values;
+  for (const T sign : {T(1), T(-1)}) {
+    for (int k = 0; k < 40; ++k) values.push_back(sign * static_cast<T>(k) * limits::denorm_min());
+    for (int exponent = limits::min_exponent - 4; exponent < -limits::digits - 2; ++exponent)
+      values.push_back(sign * std::ldexp(T(1.25), exponent));
+  }
+  for (const ops::isa isa : usable_isas()) {
+    const std::vector<T> got =
+        applied(find(isa, operation::logarithm_of_1_plus, dtype_of<T>()), values);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      ASSERT_TRUE(same(got[i], values[i]))
+          << name(isa) << " log1p(" << show(values[i]) << "): got " << show(got[i]);
+  }
+}
+
 TYPED_TEST(Elementary, PowersAnglesAndHypotenusesAreWithinOneUlp) {
   using T = TypeParam;
   const std::vector<T> a = arguments<T>(40001, 8);
@@ -480,6 +499,51 @@ TYPED_TEST(Elementary, OfSmallComplexNumbersLoseNothing) {
          [](const L& a) { return a + a * a / 2.0L + a * a * a / 6.0L; });
   expect(operation::logarithm_of_1_plus,
          [](const L& a) { return a - a * a / 2.0L + a * a * a / 3.0L; });
+}
+
+// An infinite exponent decides alone: what the other part turns is 0, or infinite.
+TYPED_TEST(Elementary, OfComplexNumbersWithInfiniteRealPartAreThoseOfTheLimit) {
+  using T = std::complex<TypeParam>;
+  constexpr TypeParam infinity = std::numeric_limits<TypeParam>::infinity();
+  constexpr TypeParam nan = std::numeric_limits<TypeParam>::quiet_NaN();
+  const std::vector<TypeParam> parts{-8, -2, TypeParam(1.5), 2, infinity, -infinity, nan};
+  std::vector<T> low, high;
+  for (const TypeParam part : parts) {
+    low.emplace_back(-infinity, part);
+    high.emplace_back(infinity, part);
+  }
+  for (const auto& [op, least] : {std::pair(operation::exponential, TypeParam(0)),
+                                  std::pair(operation::exponential_2, TypeParam(0)),
+                                  std::pair(operation::exponential_minus_1, TypeParam(-1))}) {
+    const ops::kernel kernel = ops::find_kernel(op, dtype_of<T>());
+    const std::vector<T> limits = applied(kernel, low), large = applied(kernel, high);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const std::string what = "operation " + std::to_string(static_cast<int>(op)) +
+                               ", imaginary part " + show(parts[i]);
+      EXPECT_TRUE(limits[i].real() == least && limits[i].imag() == 0)
+          << what << ": " << show(limits[i]);
+      EXPECT_TRUE(std::isinf(large[i].real())) << what << ": " << show(large[i]);
+      EXPECT_EQ(std::isnan(large[i].imag()), !std::isfinite(parts[i]))
+          << what << ": " << show(large[i]);
+    }
+  }
+}
+
+TYPED_TEST(Elementary, SignsOfComplexNumbersWithNanAreNan) {
+  using T = std::complex<TypeParam>;
+  constexpr TypeParam infinity = std::numeric_limits<TypeParam>::infinity();
+  constexpr TypeParam nan = std::numeric_limits<TypeParam>::quiet_NaN();
+  std::vector<T> values;
+  for (const TypeParam part : {TypeParam(0), TypeParam(-0.0), TypeParam(2), infinity, nan}) {
+    values.emplace_back(part, nan);
+    values.emplace_back(nan, part);
+  }
+  for (const ops::isa isa : usable_isas()) {
+    const std::vector<T> got = applied(find(isa, operation::sign, dtype_of<T>()), values);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      EXPECT_TRUE(std::isnan(got[i].real()) && std::isnan(got[i].imag()))
+          << name(isa) << " sign of " << show(values[i]) << ": got " << show(got[i]);
+  }
 }
 
 // A real number as a complex one stays real, and so do infinities.

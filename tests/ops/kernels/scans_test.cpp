@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/kernels/blocks.hpp"
+#include "ops/kernels/expected_scans.hpp"
 
 namespace shale::test {
 namespace {
@@ -16,112 +17,27 @@ using ops::scan;
 // The type has 113 bits, so sums of a few thousand doubles of similar size are nearly exact.
 __extension__ typedef __float128 quad;
 
-std::vector<extents> scanned_extents() {
-  return {{1, 1}, {1, 600}, {2, 900}, {3, 40}, {5, 5}, {700, 3}, {1030, 2}, {40, 130}, {5000, 1}};
+/// The first `count` values. Those of one lane come one by one, and then those of the next lane. It
+/// is not inlined, so that it is compiled once for a dtype.
+template <class T>
+[[gnu::noinline]] void take_in(std::vector<T>& so_far, const std::byte* values, index_t count) {
+  if (count <= static_cast<index_t>(so_far.size())) so_far.clear();
+  for (auto k = static_cast<index_t>(so_far.size()); k < count; ++k)
+    so_far.push_back(read<T>(values + k * static_cast<index_t>(sizeof(T))));
 }
 
-struct scanned {
-  std::vector<std::byte> results;  // row-major
-  std::vector<std::byte> states;
-};
-
-/// Scans a block along its inner or its outer axis. Every state first takes in `before`, one value.
-scanned scan_block(ops::isa isa, scan kind, dtype type, block& values, block& results,
-                   bool along_inner, const std::byte* before) {
-  const ops::kernels::kernel_table& table = ops::kernels_for(isa);
-  const ops::scanner& how = table.scanners[static_cast<int>(kind)][static_cast<int>(type)];
-  const ops::reducer& fold =
-      table.reducers[static_cast<int>(ops::reduction_of(kind))][static_cast<int>(type)];
-  EXPECT_NE(how.scan, nullptr);
-  const index_t count = along_inner ? values.outer() : values.inner();
-  const auto bytes = static_cast<index_t>(fold.state_bytes);
-  std::vector<std::uint64_t> memory(static_cast<std::size_t>(count * bytes) / 8);
-  auto* const states = reinterpret_cast<std::byte*>(memory.data());
-  fold.start(states, count);
-  for (index_t k = 0; k < count; ++k) {
-    std::byte* data[] = {states + k * bytes, const_cast<std::byte*>(before)};
-    const index_t strides[] = {0, 0, 0, 0};
-    fold.accumulate(data, strides, 1, 1);
-  }
-  std::byte* data[] = {results.first(), states, values.first()};
-  const index_t strides[] = {results.layout().inner_stride, along_inner ? 0 : bytes,
-                             values.layout().inner_stride,  results.layout().outer_stride,
-                             along_inner ? bytes : 0,       values.layout().outer_stride};
-  how.scan(data, strides, values.inner(), values.outer());
-  EXPECT_TRUE(results.untouched_between());
-
-  scanned all;
-  const std::size_t item = item_bytes(how.result);
-  for (index_t row = 0; row < results.outer(); ++row)
-    for (index_t column = 0; column < results.inner(); ++column)
-      all.results.insert(all.results.end(), results.element(column, row),
-                         results.element(column, row) + item);
-  all.states.resize(static_cast<std::size_t>(count) * item);
-  fold.finish(states, all.states.data(), count, 0);
-  return all;
-}
-
-/// Checks a scan of random values: `agrees(got, values)` compares a result with the values up to
-/// its own, `before` first. All instruction sets and layouts must give the same bits.
+/// `draw(random)` gives a T; `agrees(got, values)` compares an Out with the values up to its own,
+/// of which the first is what the state began with.
 template <class Out, class T, class Draw, class Agrees>
 void expect_scanned(scan kind, Draw draw, Agrees agrees) {
-  generator random(static_cast<unsigned>(kind) * 64 + static_cast<unsigned>(dtype_of<T>()));
-  for (const extents& size : scanned_extents()) {
-    for (const bool along_inner : {true, false}) {
-      const auto made = [&](block_layout layout) {
-        return block(sizeof(T), layout, size.inner, size.outer);
-      };
-      const auto place = [&](block_layout layout) {
-        return block(sizeof(Out), layout, size.inner, size.outer);
-      };
-      const auto item = static_cast<index_t>(sizeof(T));
-      const auto out = static_cast<index_t>(sizeof(Out));
-      block dense = made({item, item * size.inner});
-      block spread = made(distinct_layout(sizeof(T), size, random));
-      for (index_t row = 0; row < size.outer; ++row)
-        for (index_t column = 0; column < size.inner; ++column) {
-          dense.set<T>(column, row, draw(random));
-          spread.set<T>(column, row, dense.get<T>(column, row));
-        }
-      const T before = draw(random);
-      std::byte before_bytes[sizeof(T)];
-      std::memcpy(before_bytes, &before, sizeof(T));
-      scanned first;
-      for (const ops::isa isa : usable_isas()) {
-        block into = place({out, out * size.inner});
-        const auto got =
-            scan_block(isa, kind, dtype_of<T>(), dense, into, along_inner, before_bytes);
-        if (first.results.empty()) first = got;
-        ASSERT_EQ(got.results, first.results) << name(isa) << " differs from the baseline";
-        ASSERT_EQ(got.states, first.states);
-        block elsewhere = place(distinct_layout(sizeof(Out), size, random));
-        ASSERT_EQ(scan_block(isa, kind, dtype_of<T>(), spread, elsewhere, along_inner, before_bytes)
-                      .results,
-                  first.results)
-            << name(isa) << " depends on the layout";
-        if constexpr (std::is_same_v<Out, T>) {
-          block same = dense;
-          ASSERT_EQ(
-              scan_block(isa, kind, dtype_of<T>(), same, same, along_inner, before_bytes).results,
-              first.results)
-              << name(isa) << " in place";
-        }
-      }
-      for (index_t lane = 0; lane < (along_inner ? size.outer : size.inner); ++lane) {
-        std::vector<T> so_far{before};
-        for (index_t k = 0; k < (along_inner ? size.inner : size.outer); ++k) {
-          const index_t column = along_inner ? k : lane, row = along_inner ? lane : k;
-          so_far.push_back(dense.get<T>(column, row));
-          const auto got = read<Out>(first.results.data() + (row * size.inner + column) * out);
-          ASSERT_TRUE(agrees(got, so_far))
-              << "scan " << static_cast<int>(kind) << ' ' << name(dtype_of<T>()) << " of "
-              << size.outer << " x " << size.inner << (along_inner ? " rows" : " columns") << " at "
-              << row << ", " << column << ": " << show(got);
-        }
-        ASSERT_TRUE(agrees(read<Out>(first.states.data() + lane * out), so_far));
-      }
-    }
-  }
+  expect_scan({kind, dtype_of<T>(), dtype_of<Out>(),
+               [draw](std::byte* to, generator& random) { write<T>(to, draw(random)); },
+               [agrees, so_far = std::vector<T>()](const std::byte* got, const std::byte* values,
+                                                   index_t count) mutable {
+                 take_in(so_far, values, count);
+                 return agrees(read<Out>(got), so_far);
+               },
+               show_bytes<Out>});
 }
 
 template <class T>

@@ -2,16 +2,21 @@
 
 # A process chooses its kernels once, so the tests start other processes.
 shale_add_program(report_kernels FLOOR ops SOURCES kernels/report_kernels.cpp)
-shale_add_test(kernels_test FLOOR ops OPTIMIZED
+shale_add_test(kernels_test FLOOR ops
   SOURCES
+    kernels/blas_kernels_test.cpp
+    kernels/isa_test.cpp
+    kernels/numpy_test.cpp
+  OPTIMIZED
     kernels/arg_extrema_test.cpp
     kernels/arithmetic_test.cpp
-    kernels/blas_kernels_test.cpp
     kernels/casts_test.cpp
     kernels/elementary_test.cpp
-    kernels/isa_test.cpp
+    kernels/expected_operations.cpp
+    kernels/expected_positions.cpp
+    kernels/expected_reductions.cpp
+    kernels/expected_scans.cpp
     kernels/linalg_test.cpp
-    kernels/numpy_test.cpp
     kernels/random_test.cpp
     kernels/reducers_test.cpp
     kernels/scans_test.cpp

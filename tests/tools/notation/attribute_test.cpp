@@ -55,6 +55,18 @@ TEST(Attribute, IsATextElse) {
   EXPECT_EQ(typed("[1,"), attribute_value("[1,"));
 }
 
+TEST(Attribute, IsATextByConventionWhateverIsTyped) {
+  for (const std::string key : {"units", "coordinates"}) {
+    for (const char* text : {"1", "0.01", "true", "[1, 2]", "lat lon", "m s-1", ""}) {
+      const std::string stored = parse_attribute(key + "=" + text).value;
+      EXPECT_EQ(attribute_value::of_stored(stored), attribute_value(text)) << key << text;
+      EXPECT_EQ(parse_attribute(key + "=" + attribute_text(stored)).value, stored) << key << text;
+    }
+    EXPECT_EQ(parse_attribute(key + "=\"1\"").value, attribute_value("1").stored());
+  }
+  EXPECT_EQ(typed("1"), attribute_value(std::int64_t{1}));
+}
+
 TEST(Attribute, IsShownAsItIsTyped) {
   for (const char* value : {"3", "-0.5", "true", "null", "[1,2]", "{\"a\": 1}", "[]", "m/s", "",
                             "\"1.0\"", "\"true\"", "\"[1]\"", "18446744073709551615", "\xff\xfe",

@@ -157,19 +157,30 @@ value stack(arguments& from) {
   return {shale::stack(parts, from.index("axis", 0))};
 }
 
-// A function of windows. NumPy's two functions have different defaults.
-template <expr (*function)(const expr&, const expr&, window_mode)>
+// One of the words that a parameter may have, as its number; `otherwise` if it is not given.
+std::size_t chosen_word(arguments& from, std::string_view parameter,
+                        const std::vector<std::string>& words, std::size_t otherwise,
+                        std::string_view told) {
+  const std::optional<value> given = from.optional(parameter);
+  if (!given) return otherwise;
+  if (given->is<std::string>())
+    for (std::size_t k = 0; k < words.size(); ++k)
+      if (given->as<std::string>() == words[k]) return k;
+  throw error(errc::invalid_argument,
+              fmt::format("{}: '{}' must be {}", from.function(), parameter, told));
+}
+
+// A function of windows. NumPy's two functions have different defaults. SciPy has the methods.
+template <expr (*function)(const expr&, const expr&, window_mode, window_method)>
 value of_windows(arguments& from, window_mode otherwise) {
   const expr a = from.array("a");
   const expr by = from.array("v");
-  const std::optional<value> mode = from.optional("mode");
-  if (!mode) return {function(a, by, otherwise)};
-  const std::string name = mode->is<std::string>() ? mode->as<std::string>() : "";
-  if (name == "valid") return {function(a, by, window_mode::valid)};
-  if (name == "same") return {function(a, by, window_mode::same)};
-  if (name == "full") return {function(a, by, window_mode::full)};
-  throw error(errc::invalid_argument,
-              fmt::format("{}: 'mode' must be 'valid', 'same' or 'full'", from.function()));
+  const auto mode = static_cast<window_mode>(chosen_word(from, "mode", {"valid", "same", "full"},
+                                                         static_cast<std::size_t>(otherwise),
+                                                         "'valid', 'same' or 'full'"));
+  const auto method = static_cast<window_method>(
+      chosen_word(from, "method", {"direct", "fft"}, 0, "'direct' or 'fft'"));
+  return {function(a, by, mode, method)};
 }
 
 value correlate(arguments& from) { return of_windows<shale::correlate>(from, window_mode::valid); }
@@ -261,8 +272,8 @@ std::vector<function> array_functions() {
       {"take_along_axis", take_along_axis, "take_along_axis(arr, indices, axis=-1)"},
       {"concat", concat, "concat((a1, a2, …), axis=0)"},
       {"stack", stack, "stack((a1, a2, …), axis=0)"},
-      {"correlate", correlate, "correlate(a, v, mode='valid')"},
-      {"convolve", convolve, "convolve(a, v, mode='full')"},
+      {"correlate", correlate, "correlate(a, v, mode='valid', method='direct')"},
+      {"convolve", convolve, "convolve(a, v, mode='full', method='direct')"},
       {"reshape", reshape, "reshape(a, shape)", true},
       {"ravel", ravel, "ravel(a)", true},
       {"expand_dims", expand_dims, "expand_dims(a, axis)"},

@@ -7,14 +7,17 @@
 #include <vector>
 
 #include "language/functions/function_tables.hpp"
+#include "language/functions/seeded.hpp"
 #include "language/values/arguments.hpp"
 #include "language/values/value.hpp"
 #include "shale/decompositions.hpp"
 #include "shale/error.hpp"
 #include "shale/least_squares.hpp"
 #include "shale/linear_systems.hpp"
+#include "shale/low_rank.hpp"
 #include "shale/matrix_functions.hpp"
 #include "shale/spectra.hpp"
+#include "shale/tall_qr.hpp"
 
 namespace shale::tools {
 
@@ -36,10 +39,10 @@ value of_triangle(arguments& from) {
 }
 
 // Results of several arrays are tuples, as in svd(a)[1].
-value tuple_of(const std::vector<tensor>& parts) {
+value tuple_of(const std::vector<expr>& parts) {
   std::vector<value> elements;
   elements.reserve(parts.size());
-  for (const tensor& part : parts) elements.emplace_back(expr(part));
+  for (const expr& part : parts) elements.emplace_back(part);
   return {value::tuple(std::move(elements))};
 }
 
@@ -119,6 +122,37 @@ value triangular_solve(arguments& from) {
   return {expr(shale::triangular_solve(a, b, {.part = triangle_argument(from)}))};
 }
 
+// q is lazy, so only what an expression uses of it is computed.
+value tsqr(arguments& from) {
+  const tsqr_result found = shale::tsqr(from.array("a"));
+  return tuple_of({found.q, found.r});
+}
+
+lowrank_options lowrank_arguments(arguments& from) {
+  const lowrank_options usual;
+  const index_t oversampling = from.index("oversampling", usual.oversampling);
+  return {.oversampling = oversampling, .iterations = from.index("iterations", usual.iterations)};
+}
+
+value svd_lowrank(arguments& from) {
+  const expr a = from.array("a");
+  const index_t rank = from.index("rank");
+  const lowrank_options options = lowrank_arguments(from);
+  generator source = seeded(from);
+  const lowrank_result found = shale::svd_lowrank(source, a, rank, options);
+  return tuple_of({found.u, found.s, found.vh});
+}
+
+value pca(arguments& from) {
+  const expr samples = from.array("samples");
+  const index_t count = from.index("count");
+  const lowrank_options options = lowrank_arguments(from);
+  generator source = seeded(from);
+  const pca_result found = shale::pca(source, samples, count, options);
+  return tuple_of({found.mean, found.components, found.explained_variance,
+                   found.explained_variance_ratio, found.singular_values});
+}
+
 value matrix_power(arguments& from) {
   const expr a = from.array("a");
   return {expr(shale::matrix_power(a, from.index("n")))};
@@ -167,6 +201,9 @@ std::vector<function> linear_functions() {
       {"eigh", eigh, "eigh(a, upper=False)"},
       {"eig", eig, "eig(a)"},
       {"svd", svd, "svd(a, full_matrices=True)"},
+      {"tsqr", tsqr, "tsqr(a)"},
+      {"svd_lowrank", svd_lowrank, "svd_lowrank(a, rank, oversampling=10, iterations=2, *, seed)"},
+      {"pca", pca, "pca(samples, count, oversampling=10, iterations=2, *, seed)"},
       {"lstsq", lstsq, "lstsq(a, b, rtol=None)"},
       {"pinv", with_tolerance<shale::pinv>, "pinv(a, rtol=None)"},
       {"matrix_rank", with_tolerance<shale::matrix_rank>, "matrix_rank(a, rtol=None)"},

@@ -25,15 +25,17 @@ value ordered(arguments& from) {
   return {expr(order(a, axis, from.flag("descending", false) ? descending::yes : descending::no))};
 }
 
+template <tensor (*middle)(const expr&, std::optional<index_t>)>
 value median(arguments& from) {
   const expr a = from.array("a");
-  return {expr(shale::median(a, from.axis("axis")))};
+  return {expr(middle(a, from.axis("axis")))};
 }
 
+template <tensor (*find)(const expr&, double, std::optional<index_t>, quantile_method)>
 value quantile(arguments& from) {
   const expr a = from.array("a");
   const double q = from.number("q").as<double>();
-  return {expr(shale::quantile(a, q, from.axis("axis")))};
+  return {expr(find(a, q, from.axis("axis"), quantile_method::linear))};
 }
 
 value searchsorted(arguments& from) {
@@ -138,8 +140,10 @@ std::vector<function> order_functions() {
   return {
       {"sort", ordered<shale::sort>, "sort(a, axis=-1, descending=False)"},
       {"argsort", ordered<shale::argsort>, "argsort(a, axis=-1, descending=False)"},
-      {"median", median, "median(a, axis=None)"},
-      {"quantile", quantile, "quantile(a, q, axis=None)"},
+      {"median", median<shale::median>, "median(a, axis=None)"},
+      {"quantile", quantile<shale::quantile>, "quantile(a, q, axis=None)"},
+      {"nanmedian", median<shale::nanmedian>, "nanmedian(a, axis=None)"},
+      {"nanquantile", quantile<shale::nanquantile>, "nanquantile(a, q, axis=None)"},
       {"topk", topk, "topk(x, k, axis=-1, largest=True)"},
       {"kthvalue", kthvalue, "kthvalue(x, k, axis=-1)"},
       {"mode", mode, "mode(x, axis=-1)"},

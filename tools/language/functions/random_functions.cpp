@@ -1,9 +1,5 @@
-#include <fmt/format.h>
-
-#include <cstdint>
-#include <string>
-
 #include "language/functions/function_tables.hpp"
+#include "language/functions/seeded.hpp"
 #include "language/values/arguments.hpp"
 #include "language/values/value.hpp"
 #include "shale/functions.hpp"
@@ -11,19 +7,6 @@
 namespace shale::tools {
 
 namespace {
-
-// The same command gives the same numbers, so the seed must be given. Two calls with one seed give
-// the same numbers.
-generator seeded(arguments& from) {
-  if (from.positional_left() > 0)
-    throw error(errc::invalid_argument,
-                fmt::format("{}: the seed must be named, as in seed=1", from.function()));
-  const index_t seed = from.index("seed");
-  if (seed < 0)
-    throw error(errc::invalid_argument, fmt::format("{}: 'seed' is negative", from.function()),
-                {"got " + std::to_string(seed)});
-  return generator(static_cast<std::uint64_t>(seed));
-}
 
 dtype type_or(arguments& from, dtype otherwise) { return from.type("dtype").value_or(otherwise); }
 

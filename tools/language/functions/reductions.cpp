@@ -73,6 +73,13 @@ value vector_norm(arguments& from) {
   return {shale::vector_norm(x, from.real("ord", 2), axes, keep)};
 }
 
+template <expr (*rolled)(const expr&, index_t, index_t)>
+value roll_along(arguments& from) {
+  const expr a = from.array("a");
+  const index_t window = from.index("window");
+  return {rolled(a, window, from.index("axis", -1))};
+}
+
 value diff(arguments& from) {
   const expr a = from.array("a");
   const index_t times = from.index("n", 1);
@@ -123,6 +130,8 @@ std::vector<function> reductions() {
        "nanstd(a, axis=None, keepdims=False, ddof=0, *, correction=0)"},
       {"nanmin", reduce<shale::nanmin>, "nanmin(a, axis=None, keepdims=False)"},
       {"nanmax", reduce<shale::nanmax>, "nanmax(a, axis=None, keepdims=False)"},
+      {"nanargmin", find_extremum<shale::nanargmin>, "nanargmin(a, axis=None, keepdims=False)"},
+      {"nanargmax", find_extremum<shale::nanargmax>, "nanargmax(a, axis=None, keepdims=False)"},
       {"logsumexp", reduce<shale::logsumexp>, "logsumexp(a, axis=None, keepdims=False)"},
       {"softmax", along_axis<shale::softmax>, "softmax(a, axis=-1)"},
       {"log_softmax", along_axis<shale::log_softmax>, "log_softmax(a, axis=-1)"},
@@ -131,6 +140,10 @@ std::vector<function> reductions() {
       {"cumulative_prod", scan_axis<shale::cumulative_prod>, "cumulative_prod(a, axis=None)"},
       {"cummin", scan_axis<shale::cummin>, "cummin(a, axis=None)"},
       {"cummax", scan_axis<shale::cummax>, "cummax(a, axis=None)"},
+      {"rolling_sum", roll_along<shale::rolling_sum>, "rolling_sum(a, window, axis=-1)"},
+      {"rolling_mean", roll_along<shale::rolling_mean>, "rolling_mean(a, window, axis=-1)"},
+      {"rolling_min", roll_along<shale::rolling_min>, "rolling_min(a, window, axis=-1)"},
+      {"rolling_max", roll_along<shale::rolling_max>, "rolling_max(a, window, axis=-1)"},
       {"diff", diff, "diff(a, n=1, axis=-1)"},
       {"gradient", gradient, "gradient(f, spacing=1, *, axis=None)"},
   };

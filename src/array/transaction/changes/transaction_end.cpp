@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <system_error>
-#include <utility>
 
 #include "array/transaction/changes/commit_sums.hpp"
 #include "parallel/executor/call_scope.hpp"
@@ -67,7 +66,9 @@ void transaction_end::publish() {
 }
 
 // A tensor that shows a mapping pins the generation, which must be published for that: this waits.
-// The other mappings stay until then, so their pages leave the resident memory: there may be many.
+// Other mappings go at once, in `end` (pipeline.6): nobody shows them, and what they have lost so
+// far was looked for. From then on only the file can lose bytes, and publishing looks at its
+// length.
 std::shared_ptr<commit_state> transaction_end::publish_later() {
   if (owner_.written.any_held_by_others()) {
     auto ended = std::make_shared<commit_state>(owner_.generation);
@@ -77,11 +78,7 @@ std::shared_ptr<commit_state> transaction_end::publish_later() {
   }
   finish_mappings();
   const auto state = owner_.locks.lock_own_state();
-  commit_pipeline::written_mappings mapped;
-  mapped.extents = owner_.written.mapped_extents();
-  mapped.each = owner_.written.take_mappings();
-  for (const storage& bytes : mapped.each) bytes.evict({0, bytes.size_bytes()});
-  return owner_.pipeline->hand_over(*owner_.inner, std::move(mapped));
+  return owner_.pipeline->hand_over(*owner_.inner);
 }
 
 // Ends the transaction by `last_step`, after the writes that have begun.

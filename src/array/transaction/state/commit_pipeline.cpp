@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <mutex>
 #include <thread>
-#include <utility>
 
 #include "format/transaction/commit.hpp"
 #include "storage/system/blocked_signals.hpp"
@@ -46,7 +44,6 @@ commit_pipeline::permission commit_pipeline::reserve() {
   const std::lock_guard lock(mutex_);
   if (has_failed_) throw refusal();
   if (active_) return {};
-  if (mapped_extents_ >= mapped_extents_max) return {};
   if (chain_ != nullptr &&
       (chain_->is_awaited() || chain_->unpublished() >= format::unpublished_max))
     return {};
@@ -79,20 +76,18 @@ void commit_pipeline::end_chain() noexcept {
 // The generation is written without the lock: that may take long, and forks wait for the lock. It
 // is handed over under the lock, so a thread that publishes finds both the generation and its
 // state, or neither.
-std::shared_ptr<commit_state> commit_pipeline::hand_over(format::transaction& inner,
-                                                         written_mappings mapped) {
+std::shared_ptr<commit_state> commit_pipeline::hand_over(format::transaction& inner) {
   const auto state = std::make_shared<commit_state>(inner.generation());
   inner.write_unpublished();
   {
     const std::lock_guard lock(mutex_);
-    waiting_.push_back({state, std::move(mapped)});
+    waiting_.push_back(state);
     try {
       inner.hand_over();
     } catch (...) {
       waiting_.pop_back();
       throw;
     }
-    mapped_extents_ += waiting_.back().mapped.extents;
     chain_ = inner.writer_owner();
     if (publishing_) return state;
     publishing_ = true;
@@ -123,9 +118,8 @@ void commit_pipeline::publish_all() noexcept {
 
 void commit_pipeline::publish_some(format::writer& chain) noexcept {
   try {
-    const std::uint64_t durable =
-        chain.publish_written([&](std::uint64_t generation) { check_mapped(generation); });
-    for (const waiting_commit& done : take_ended(durable)) done.state->succeed();
+    const std::uint64_t durable = chain.publish_written();
+    for (const auto& done : take_ended(durable)) done->succeed();
   } catch (const error& failed) {
     fail_all(&failed);
   } catch (...) {
@@ -133,40 +127,13 @@ void commit_pipeline::publish_some(format::writer& chain) noexcept {
   }
 }
 
-// Throws   io: a mapping through which one of these generations was written has lost bytes
-void commit_pipeline::check_mapped(std::uint64_t generation) {
-  std::vector<storage> mapped;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const waiting_commit& known : waiting_)
-      if (known.state->generation() <= generation)
-        mapped.insert(mapped.end(), known.mapped.each.begin(), known.mapped.each.end());
-  }
-  for (const storage& bytes : mapped) bytes.check();
-}
-
-// Lets go of the mappings of the commits whose generations are not above `last`. Nothing is
-// unmapped under the lock.
-void commit_pipeline::let_go_of_mappings(std::uint64_t last) noexcept {
-  for (auto commit = waiting_.end();;) {
-    written_mappings unmapped;
-    const std::lock_guard lock(mutex_);
-    commit = commit == waiting_.end() ? waiting_.begin() : std::next(commit);
-    if (commit == waiting_.end() || commit->state->generation() > last) return;
-    std::swap(unmapped, commit->mapped);
-    mapped_extents_ -= unmapped.extents;
-  }
-}
-
-// Takes the commits whose generations are not above `last`. pipeline.4: if nobody goes on, nothing
-// of them is left then, neither a mapping nor the lock. Allocates nothing.
+// Takes the commits whose generations are not above `last`. pipeline.4: if nobody goes on, the lock
+// is released then. Allocates nothing.
 commit_pipeline::commits commit_pipeline::take_ended(std::uint64_t last) noexcept {
-  let_go_of_mappings(last);
   commits ended;
   const std::lock_guard lock(mutex_);
-  const auto next = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& commit) {
-    return commit.state->generation() > last;
-  });
+  const auto next = std::find_if(waiting_.begin(), waiting_.end(),
+                                 [&](const auto& commit) { return commit->generation() > last; });
   ended.splice(ended.end(), waiting_, waiting_.begin(), next);
   if (!active_ && waiting_.empty()) end_chain();
   return ended;
@@ -180,7 +147,7 @@ void commit_pipeline::fail_all(const error* why) noexcept {
     if (!has_failed_ && why != nullptr) failure_.emplace(*why);
     has_failed_ = true;
   }
-  for (const waiting_commit& failed : take_ended(UINT64_MAX)) failed.state->fail(why);
+  for (const auto& failed : take_ended(UINT64_MAX)) failed->fail(why);
 }
 
 }  // namespace shale::arrays

@@ -12,25 +12,22 @@
 //               Nobody begins on the lock while another process waits for it
 //   pipeline.5  if a generation cannot be published, no transaction begins any more: it would
 //               become durable although one before it is not
-//   pipeline.6  no transaction begins while commits that wait hold `mapped_extents_max` mappings or
-//               more: the number of a process's mappings is limited (65,530 by default)
+//   pipeline.6  a commit that waits holds no mapping: a process may have 65,530 of them (by
+//               default), and its addresses may be limited
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "array/transaction/state/commit_state.hpp"
 #include "format/transaction/transaction.hpp"
 #include "format/transaction/writer.hpp"
 #include "shale/error.hpp"
-#include "shale/storage.hpp"
 #include "storage/system/fork_handlers.hpp"
 #include "storage/system/fork_safe_mutex.hpp"
 
@@ -59,33 +56,20 @@ class commit_pipeline : public std::enable_shared_from_this<commit_pipeline> {
   permission reserve();
   void ended() noexcept;
 
-  /// Mappings through which a transaction was written, and which nobody else holds.
-  struct written_mappings {
-    std::vector<storage> each{};
-    std::size_t extents = 0;  ///< of all of them: each may take an entry in the system's table
-  };
-  static constexpr std::size_t mapped_extents_max = 4096;
-
-  /// Ends the transaction, without publishing it, and sees to it that it is published. The marks of
-  /// `mapped` are checked after the sync.
+  /// Ends the transaction, without publishing it, and sees to it that it is published. Nobody may
+  /// write through its mappings any more, and what they have lost so far was looked for.
   /// Throws   as format::transaction::commit_unpublished: nothing was handed over then
-  std::shared_ptr<commit_state> hand_over(format::transaction& inner, written_mappings mapped);
+  std::shared_ptr<commit_state> hand_over(format::transaction& inner);
 
   /// Returns when nothing is being published. Called by an active transaction, so nothing follows.
   void drain() const noexcept { publishing_.wait(true); }
 
  private:
-  struct waiting_commit {
-    std::shared_ptr<commit_state> state;
-    written_mappings mapped;
-  };
-  using commits = std::list<waiting_commit>;
+  using commits = std::list<std::shared_ptr<commit_state>>;
 
   std::shared_ptr<format::writer> next_to_publish() noexcept;
   void publish_all() noexcept;
   void publish_some(format::writer& chain) noexcept;
-  void check_mapped(std::uint64_t generation);
-  void let_go_of_mappings(std::uint64_t last) noexcept;
   commits take_ended(std::uint64_t last) noexcept;
   void fail_all(const error* why) noexcept;
   void end_chain() noexcept;
@@ -97,7 +81,6 @@ class commit_pipeline : public std::enable_shared_from_this<commit_pipeline> {
   bool active_ = false;                    // a transaction is
   std::shared_ptr<format::writer> chain_;  // set while a generation may not be published yet
   commits waiting_;                        // in order
-  std::size_t mapped_extents_ = 0;         // of the commits that wait
   bool has_failed_ = false;                // publishing has
   std::optional<error> failure_;           // if it was an error of Shale's
   std::atomic<bool> publishing_ = false;   // changed under `mutex_`; `drain` waits for it

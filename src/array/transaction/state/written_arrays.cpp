@@ -66,20 +66,6 @@ bool written_arrays::any_held_by_others() const noexcept {
                      [](const auto& entry) { return entry.second->is_held_by_others(); });
 }
 
-std::size_t written_arrays::mapped_extents() const noexcept {
-  std::size_t extents = 0;
-  for (const auto& [name, array] : arrays_)
-    if (array->bytes) extents += array->record.dense().extents.size();
-  return extents;
-}
-
-std::vector<storage> written_arrays::take_mappings() {
-  std::vector<storage> mapped;
-  for (const auto& [name, array] : arrays_)
-    if (array->bytes) mapped.push_back(std::exchange(array->bytes, storage()));
-  return mapped;
-}
-
 void written_arrays::detach_mappings() noexcept {
   for (const auto& [name, array] : arrays_) array->detach_from_file();
 }

@@ -8,16 +8,13 @@
 //             held: no other writer can use the bytes before
 #pragma once
 
-#include <cstddef>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "array/transaction/state/written_array.hpp"
-#include "shale/storage.hpp"
 
 namespace shale::arrays {
 
@@ -65,13 +62,6 @@ class written_arrays {
 
   /// Whether a handle other than the transaction's own shows a mapping.
   bool any_held_by_others() const noexcept;
-
-  /// The extents that mappings show: each may take an entry in the system's table of mappings.
-  std::size_t mapped_extents() const noexcept;
-
-  /// The mappings, which nobody else holds; the arrays have none from then on.
-  /// Throws   bad_alloc
-  std::vector<storage> take_mappings();
 
   /// change.4: cuts the remaining mappings off from the file.
   void detach_mappings() noexcept;

@@ -62,6 +62,22 @@ expr extremum_of_numbers(const expr& a, const axes_option& axes, keepdims keep, 
   return where(all(isnan(a), axes, keep), std::numeric_limits<double>::quiet_NaN(), found);
 }
 
+// Numbers stand in the place of NaN that no other number can follow. If one of them is found, all
+// numbers are equal to it, and the first number is the result, wherever NaN comes before it.
+expr position_of_extremum(const expr& a, std::optional<index_t> axis, keepdims keep, bool largest) {
+  const auto position = [&](const expr& of) {
+    return largest ? argmax(of, axis, keep) : argmin(of, axis, keep);
+  };
+  if (!is_inexact(a.dtype())) return position(a);
+  const double last = largest ? -infinity : infinity;
+  const expr numbers = without_nan(a, last), is_number = logical_not(isnan(a));
+  const axes_option axes = axis ? axes_option{*axis} : axes_option{};
+  const expr extremum = largest ? max(numbers, axes, keep) : min(numbers, axes, keep);
+  const expr first_number = argmax(is_number, axis, keep);
+  return where(any(is_number, axes, keep), where(extremum == last, first_number, position(numbers)),
+               -1);
+}
+
 }  // namespace
 
 expr nansum(const expr& a, const axes_option& axes, keepdims keep) {
@@ -88,6 +104,14 @@ expr nanmin(const expr& a, const axes_option& axes, keepdims keep) {
 
 expr nanmax(const expr& a, const axes_option& axes, keepdims keep) {
   return allocating([&] { return extremum_of_numbers(a, axes, keep, true); });
+}
+
+expr nanargmin(const expr& a, std::optional<index_t> axis, keepdims keep) {
+  return allocating([&] { return position_of_extremum(a, axis, keep, false); });
+}
+
+expr nanargmax(const expr& a, std::optional<index_t> axis, keepdims keep) {
+  return allocating([&] { return position_of_extremum(a, axis, keep, true); });
 }
 
 expr nanvar(const expr& a, const axes_option& axes, keepdims keep, double correction) {

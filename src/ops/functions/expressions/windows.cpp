@@ -1,5 +1,6 @@
 #include "shale/windows.hpp"
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "core/enumerator.hpp"
 #include "core/widened.hpp"
 #include "ops/graph/node_access.hpp"
+#include "ops/graph/views.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 
@@ -79,7 +81,24 @@ void check_operands(const expr& a, const expr& kernel, const char* function) {
                 {got});
 }
 
-expr windows(const expr& a, const expr& kernel, window_mode mode, bool reversed) {
+// The sums by Fourier transforms of blocks of the input, in complex128.
+expr transformed(const node_ref& input, const node_ref& kernel, const dims& before,
+                 const dims& shape) {
+  const node_ref weights =
+      make_contiguous(make_cast(make_cast(kernel, input->type), dtype::complex128));
+  // Every tile of the result is computed from a view of the input.
+  const bool is_small = post_order(input).size() <= viewed_nodes_max;
+  auto from = std::make_shared<const detail::stage>(
+      detail::stage{.input = is_small ? input : make_staged(input),
+                    .factor = weights,
+                    .before = before,
+                    .shape = shape,
+                    .type = input->type});
+  return expr_of(make_node(input->type, shape, detail::staged_leaf{std::move(from)}));
+}
+
+expr windows(const expr& a, const expr& kernel, window_mode mode, window_method method,
+             bool reversed) {
   dims shape, before;
   for (index_t axis = 0; axis < a.rank(); ++axis) {
     const index_t extent = a.shape(axis), taps = kernel.shape(axis);
@@ -97,6 +116,8 @@ expr windows(const expr& a, const expr& kernel, window_mode mode, bool reversed)
   if (!computes(type))
     throw error(errc::invalid_argument, "windows of " + std::string(name(type)) + " have no sums",
                 {"this dtype only stores and converts: cast it to float32 first"});
+  if (method == window_method::fft && is_inexact(type))
+    return transformed(make_cast(node_of(a), type), node_of(kernel), before, shape);
   // If the sums are wider than the result, the input is rounded to the dtype of the result first.
   // The generator alone would convert it straight to the dtype of the sums.
   const node_ref input = sums == type ? node_of(a) : make_cast(node_of(a), type);
@@ -106,22 +127,27 @@ expr windows(const expr& a, const expr& kernel, window_mode mode, bool reversed)
                                                axis_map::identity(shape)}));
 }
 
+void require_choices(window_mode mode, window_method method) {
+  detail::require_enumerator(mode, window_mode::full, "window_mode");
+  detail::require_enumerator(method, window_method::fft, "window_method");
+}
+
 }  // namespace
 
-expr correlate(const expr& a, const expr& kernel, window_mode mode) {
-  detail::require_enumerator(mode, window_mode::full, "window_mode");
+expr correlate(const expr& a, const expr& kernel, window_mode mode, window_method method) {
+  require_choices(mode, method);
   return allocating([&] {
     check_operands(a, kernel, "correlate");
     const bool is_complex = kind(kernel.dtype()) == dtype_kind::complex;
-    return windows(a, is_complex ? conj(kernel) : kernel, mode, true);
+    return windows(a, is_complex ? conj(kernel) : kernel, mode, method, true);
   });
 }
 
-expr convolve(const expr& a, const expr& kernel, window_mode mode) {
-  detail::require_enumerator(mode, window_mode::full, "window_mode");
+expr convolve(const expr& a, const expr& kernel, window_mode mode, window_method method) {
+  require_choices(mode, method);
   return allocating([&] {
     check_operands(a, kernel, "convolve");
-    return windows(a, kernel.flip(), mode, false);
+    return windows(a, kernel.flip(), mode, method, false);
   });
 }
 

@@ -15,6 +15,7 @@
 #include "ops/functions/operands/slabs.hpp"
 #include "ops/graph/node_access.hpp"
 #include "ops/kernels/dispatch/dispatch.hpp"
+#include "ops/leaves/indices.hpp"
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/executor/tile_loop.hpp"
 #include "parallel/operands/bytes_read_once.hpp"
@@ -251,11 +252,8 @@ void count_pass(executor& on, std::uint64_t written_bytes) {
   count.written(written_bytes);
 }
 
-// Stores the coordinates of all true elements in the columns that `columns_for(count)` returns.
-template <class Columns>
-void find_true(const expr& a, executor& on, const Columns& columns_for) {
-  const selection chosen(a, 0, on);
-  const coordinate_columns to = columns_for(chosen.count());
+// Stores the coordinates of all true elements.
+void store_chosen(const selection& chosen, const coordinate_columns& to, executor& on) {
   chosen.for_each_slab([&](const region& box, const counted_mask& part, index_t before) {
     const auto store_block = [&](index_t first, index_t end, index_t start, index_t found) {
       return store_coordinates(to, box, part, first, end, before + start, found);
@@ -263,6 +261,48 @@ void find_true(const expr& a, executor& on, const Columns& columns_for) {
     part.for_each_block(static_cast<std::uint64_t>(element_count(box.shape)), store_block);
   });
   count_pass(on, to.axes.size() * static_cast<std::size_t>(chosen.count()) * sizeof(std::int64_t));
+}
+
+// The same in the columns that `columns_for(count)` returns.
+template <class Columns>
+void find_true(const expr& a, executor& on, const Columns& columns_for) {
+  const selection chosen(a, 0, on);
+  store_chosen(chosen, columns_for(chosen.count()), on);
+}
+
+// A tensor for each of `axes` coordinates of `count` elements.
+std::vector<tensor> coordinate_tensors(index_t axes, index_t count, executor& on) {
+  std::vector<tensor> coordinates;
+  for (index_t axis = 0; axis < axes; ++axis)
+    coordinates.push_back(tensor::empty({count}, dtype::int64, &on.pool()));
+  return coordinates;
+}
+
+coordinate_columns columns_of(const std::vector<tensor>& coordinates) {
+  coordinate_columns columns{{}, 1};
+  for (const tensor& along : coordinates)
+    columns.axes.push_back(along.elements<std::int64_t>().data());
+  return columns;
+}
+
+// Whether so many elements of `values` are selected by their coordinates: they are then read from
+// the tiles that they lie in. The coordinates take no more memory than the slabs of a selection, or
+// than all values.
+bool is_selected_by_coordinates(const expr& values, index_t count, const executor& on) {
+  if (values.rank() == 0 || count == 0 || !is_read_from_tiles(values, count)) return false;
+  const auto bytes = static_cast<std::uint64_t>(count) * sizeof(std::int64_t) *
+                     static_cast<std::uint64_t>(values.rank());
+  return bytes <= on.memory_bytes() / 4 &&
+         bytes <= static_cast<std::uint64_t>(values.size()) * item_bytes(values.dtype());
+}
+
+tensor selected_by_coordinates(const expr& values, const selection& chosen, executor& on) {
+  const std::vector<tensor> coordinates = coordinate_tensors(values.rank(), chosen.count(), on);
+  store_chosen(chosen, columns_of(coordinates), on);
+  std::vector<detail::position_of_axis> axes;
+  for (index_t axis = 0; axis < values.rank(); ++axis) axes.push_back({.index = axis});
+  return eval(indexed(values, {chosen.count()}, std::move(axes),
+                      std::vector<expr>(coordinates.begin(), coordinates.end())));
 }
 
 }  // namespace
@@ -273,6 +313,8 @@ tensor masked_select(const expr& a, const expr& mask) {
     const dims shape = broadcast_shapes(a.shape(), mask.shape());
     const std::size_t item = item_bytes(a.dtype());
     const selection chosen(mask.broadcast_to(shape), item, on);
+    if (is_selected_by_coordinates(a.broadcast_to(shape), chosen.count(), on))
+      return selected_by_coordinates(a.broadcast_to(shape), chosen, on);
     const expr values = chosen.cut_with_mask(a.broadcast_to(shape));
     const tensor out = tensor::empty({chosen.count()}, a.dtype(), &on.pool());
     const select_function select = select_by_width(item);
@@ -300,12 +342,8 @@ std::vector<tensor> nonzero(const expr& a) {
     executor& on = executor::current();
     std::vector<tensor> coordinates;
     find_true(a, on, [&](index_t count) {
-      coordinate_columns columns{{}, 1};
-      for (index_t axis = 0; axis < a.rank(); ++axis) {
-        coordinates.push_back(tensor::empty({count}, dtype::int64, &on.pool()));
-        columns.axes.push_back(coordinates.back().elements<std::int64_t>().data());
-      }
-      return columns;
+      coordinates = coordinate_tensors(a.rank(), count, on);
+      return columns_of(coordinates);
     });
     return coordinates;
   });

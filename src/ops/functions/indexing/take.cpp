@@ -81,6 +81,9 @@ expr repeat(const expr& a, const expr& counts, index_t axis) {
 
 expr take(const expr& a, const expr& indices, std::optional<index_t> axis) {
   return allocating([&] {
+    if (!axis && a.rank() > 1 && is_read_from_tiles(a, indices.size()))
+      return indexed(a, indices.shape(), {position_of_axis{.index = 0}},
+                     {as_positions(indices, "take")});
     if (!axis) return take(a.ravel(), indices, 0);
     const index_t along = normalize_axis(*axis, a.rank());
     const index_t depth = indices.rank();

@@ -38,6 +38,13 @@ inline void require_matrices(const dims& shape, const char* function) {
                 {"got shape " + to_string(shape)});
 }
 
+/// Throws   invalid_argument (other than two axes)
+inline void require_one_matrix(const dims& shape, const char* function) {
+  if (shape.size() != 2)
+    throw error(errc::invalid_argument, std::string(function) + " needs one matrix: two axes",
+                {"got shape " + to_string(shape)});
+}
+
 /// Throws   invalid_argument (fewer than two axes, or the last two differ)
 inline void require_square(const dims& shape, const char* function) {
   require_matrices(shape, function);

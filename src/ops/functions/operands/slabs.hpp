@@ -7,6 +7,7 @@
 
 #include "core/grid.hpp"
 #include "ops/functions/operands/held_operand.hpp"
+#include "ops/graph/views.hpp"
 #include "parallel/mapped/mapped_bytes.hpp"
 #include "shale/expr.hpp"
 #include "shale/region.hpp"
@@ -27,11 +28,7 @@ inline dims slab_shape(const dims& shape, index_t elements) {
 
 /// The elements of `whole` in a box.
 inline expr part_of(const expr& whole, const region& box) {
-  expr part = whole;
-  for (index_t axis = 0; axis < whole.rank(); ++axis)
-    if (box.shape[axis] != whole.shape(axis))
-      part = part.narrow(axis, box.start[axis], box.shape[axis]);
-  return part;
+  return expr_of(make_part(node_of(whole), box));
 }
 
 /// The elements of a part of an operand, as `held_contiguous`. Pages of mapped elements that were

@@ -5,6 +5,7 @@
 #include <functional>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "core/allocating.hpp"
 #include "core/enumerator.hpp"
@@ -120,23 +121,40 @@ class ranked_lanes {
   const dims& result() const noexcept { return result_; }
   index_t length() const noexcept { return length_; }
 
-  /// The elements with the given ranks of each lane. Operands that do not fit are read slab by
+  /// The elements with the wanted ranks of each lane. Operands that do not fit are read slab by
   /// slab.
   /// Shape    [number of lanes, number of ranks]; the dtype of the operand
-  tensor elements(const std::vector<index_t>& ranks, executor& on) const {
+  tensor elements(const wanted_ranks& ranks, executor& on) const {
     if (fits(on))
       return select_ranks(held_contiguous(is_whole_ ? lanes_.ravel() : lanes_), ranks, on);
-    const tensor found = tensor::empty({element_count(result_), static_cast<index_t>(ranks.size())},
-                                       lanes_.dtype(), &on.pool());
+    const tensor found =
+        tensor::empty({element_count(result_), ranks.count}, lanes_.dtype(), &on.pool());
     std::byte* to = found.data();
+    index_t at = 0;  // the number of lanes that are done
     const auto append = [&](const tensor& rows) {
       std::memcpy(to, rows.data(), rows.size_bytes());
       to += rows.size_bytes();
+      at += rows.shape(0);
     };
     for_each_slab_or_lane(
-        on, [&](const tensor& rows) { append(select_ranks(rows, ranks, on)); },
-        [&](const expr& lane) { append(search_in(lane, ranks, on).elements); });
+        on,
+        [&](const tensor& rows) {
+          const auto of_row = [&](index_t row, index_t* own) { ranks.of_row(at + row, own); };
+          append(select_ranks(rows, {ranks.count, of_row}, on));
+        },
+        [&](const expr& lane) {
+          std::vector<index_t> own(static_cast<std::size_t>(ranks.count));
+          ranks.of_row(at, own.data());
+          append(search_in(lane, own, on).elements.expand_dims(0));
+        });
     return found;
+  }
+
+  /// How many elements of each lane are not NaN, as int64.
+  /// Shape    that of `result`
+  tensor counts_of_numbers() const {
+    const expr numbers = logical_not(isnan(lanes_));
+    return eval(is_whole_ ? count_nonzero(numbers) : count_nonzero(numbers, {lanes_.rank() - 1}));
   }
 
   /// The element of one rank of each lane along an axis, and its index.
@@ -223,8 +241,7 @@ class ranked_lanes {
   dims result_;
 };
 
-tensor quantiles(const expr& x, const std::vector<double>& q, std::optional<index_t> axis,
-                 quantile_method method, const char* function) {
+void require_quantiles(const expr& x, const std::vector<double>& q, const char* function) {
   require_order(x.dtype(), function);
   if (!computes(x.dtype()))
     throw error(errc::invalid_argument, std::string(function) + " does not compute in float8",
@@ -233,35 +250,79 @@ tensor quantiles(const expr& x, const std::vector<double>& q, std::optional<inde
     if (!(one >= 0 && one <= 1))
       throw error(errc::invalid_argument, std::string(function) + " needs quantiles from 0 to 1",
                   {"got " + std::to_string(one)});
+}
+
+// What NaN does to the quantiles of its lane.
+enum class nan_elements : std::uint8_t { decide, are_left_out };
+
+// The quantiles of lanes, in float64.
+class lane_quantiles {
+ public:
+  lane_quantiles(const ranked_lanes& lanes, const std::vector<double>& q, quantile_method method,
+                 std::optional<tensor> counts)
+      : lanes_(lanes), q_(q), method_(method), counts_(std::move(counts)) {}
+
+  /// Writes the quantiles of all lanes.
+  /// Shape    `out` has [number of quantiles, number of lanes]
+  void write(const tensor& out, executor& on) const {
+    const wanted_ranks ranks{1 + 2 * static_cast<index_t>(q_.size()),
+                             [this](index_t lane, index_t* own) { write_ranks(lane, own); }};
+    const tensor found = eval(astype(expr(lanes_.elements(ranks, on)), dtype::float64));
+    const double* values = reinterpret_cast<const double*>(found.data());
+    auto* const to = reinterpret_cast<double*>(out.data());
+    const index_t lane_count = out.shape(1);
+    for (index_t lane = 0; lane < lane_count; ++lane, values += ranks.count)
+      for (std::size_t i = 0; i < q_.size(); ++i) {
+        const double* const own = values + 1 + 2 * i;
+        to[static_cast<index_t>(i) * lane_count + lane] =
+            std::isnan(values[0])
+                ? values[0]
+                : between(own[0], own[1], position_of(q_[i], length_of(lane), method_).share,
+                          method_);
+      }
+  }
+
+ private:
+  // The elements of a lane that count. They come first in its order. Of a lane that has NaN alone,
+  // one NaN counts.
+  index_t length_of(index_t lane) const {
+    if (!counts_) return lanes_.length();
+    return std::max<index_t>(reinterpret_cast<const std::int64_t*>(counts_->data())[lane], 1);
+  }
+
+  // NaN sorts behind all numbers, so one counts if the last element that counts is NaN.
+  void write_ranks(index_t lane, index_t* ranks) const {
+    const index_t length = length_of(lane);
+    *ranks++ = length - 1;
+    for (const double one : q_) {
+      const rank_position at = position_of(one, length, method_);
+      *ranks++ = at.low;
+      *ranks++ = at.high;
+    }
+  }
+
+  const ranked_lanes& lanes_;
+  const std::vector<double>& q_;
+  quantile_method method_;
+  std::optional<tensor> counts_;  // by lane; none: all elements count
+};
+
+tensor quantiles(const expr& x, const std::vector<double>& q, std::optional<index_t> axis,
+                 quantile_method method, nan_elements policy, const char* function) {
+  require_quantiles(x, q, function);
   executor& on = executor::current();
   const ranked_lanes lanes(x, axis, function);
   const auto count = static_cast<index_t>(q.size());
-  const index_t row_count = element_count(lanes.result());
+  const index_t lane_count = element_count(lanes.result());
   const dtype type = kind(x.dtype()) == dtype_kind::floating ? x.dtype() : dtype::float64;
   dims shape{count};
   for (const index_t extent : lanes.result()) shape.push_back(extent);
-  const tensor out = tensor::empty({count, row_count}, dtype::float64, &on.pool());
+  const tensor out = tensor::empty({count, lane_count}, dtype::float64, &on.pool());
   if (out.size() > 0) {
-    // NaN sorts behind all numbers, so a row has one if the element of the last rank is NaN.
-    std::vector<index_t> ranks{lanes.length() - 1};
-    std::vector<double> shares;
-    for (const double one : q) {
-      const rank_position at = position_of(one, lanes.length(), method);
-      ranks.push_back(at.low);
-      ranks.push_back(at.high);
-      shares.push_back(at.share);
-    }
-    const tensor found = eval(astype(expr(lanes.elements(ranks, on)), dtype::float64));
-    const double* values = reinterpret_cast<const double*>(found.data());
-    auto* const to = reinterpret_cast<double*>(out.data());
-    for (index_t row = 0; row < row_count; ++row, values += ranks.size())
-      for (index_t i = 0; i < count; ++i) {
-        const double* const own = values + 1 + 2 * i;
-        to[i * row_count + row] =
-            std::isnan(values[0])
-                ? values[0]
-                : between(own[0], own[1], shares[static_cast<std::size_t>(i)], method);
-      }
+    std::optional<tensor> counts;
+    if (policy == nan_elements::are_left_out && is_inexact(x.dtype()))
+      counts = lanes.counts_of_numbers();
+    lane_quantiles(lanes, q, method, std::move(counts)).write(out, on);
   }
   const tensor shaped = out.reshape(shape);
   return type == dtype::float64 ? shaped : eval(astype(expr(shaped), type));
@@ -336,14 +397,17 @@ ranked_elements mode(const expr& x, index_t axis) {
 }
 
 tensor median(const expr& x, std::optional<index_t> axis) {
-  return allocating(
-      [&] { return quantiles(x, {0.5}, axis, quantile_method::midpoint, "median").select(0, 0); });
+  return allocating([&] {
+    return quantiles(x, {0.5}, axis, quantile_method::midpoint, nan_elements::decide, "median")
+        .select(0, 0);
+  });
 }
 
-tensor quantile(const expr& x, double q, std::optional<index_t> axis, quantile_method method) {
+tensor nanmedian(const expr& x, std::optional<index_t> axis) {
   return allocating([&] {
-    require_method(method);
-    return quantiles(x, {q}, axis, method, "quantile").select(0, 0);
+    return quantiles(x, {0.5}, axis, quantile_method::midpoint, nan_elements::are_left_out,
+                     "nanmedian")
+        .select(0, 0);
   });
 }
 
@@ -351,8 +415,25 @@ tensor quantile(const expr& x, const std::vector<double>& q, std::optional<index
                 quantile_method method) {
   return allocating([&] {
     require_method(method);
-    return quantiles(x, q, axis, method, "quantile");
+    return quantiles(x, q, axis, method, nan_elements::decide, "quantile");
   });
+}
+
+tensor nanquantile(const expr& x, const std::vector<double>& q, std::optional<index_t> axis,
+                   quantile_method method) {
+  return allocating([&] {
+    require_method(method);
+    return quantiles(x, q, axis, method, nan_elements::are_left_out, "nanquantile");
+  });
+}
+
+tensor quantile(const expr& x, double q, std::optional<index_t> axis, quantile_method method) {
+  return allocating([&] { return quantile(x, std::vector<double>{q}, axis, method).select(0, 0); });
+}
+
+tensor nanquantile(const expr& x, double q, std::optional<index_t> axis, quantile_method method) {
+  return allocating(
+      [&] { return nanquantile(x, std::vector<double>{q}, axis, method).select(0, 0); });
 }
 
 }  // namespace shale

@@ -21,14 +21,17 @@ template <class Part>
 std::complex<Part> exponential_2(std::complex<Part> a) {
   if (a.imag() == 0) return {std::exp2(a.real()), a.imag()};
   constexpr auto ln_2 = static_cast<Part>(0.693147180559945309417232121458176568L);
+  if (std::isinf(a.real())) return std::exp(std::complex<Part>(a.real(), a.imag() * ln_2));
   const Part length = std::exp2(a.real());
   return std::polar(Part{1}, a.imag() * ln_2) * length;
 }
 
-// e^a - 1 = (expm1(x) cos y - 2 sin^2(y / 2)) + i e^x sin y: no difference of numbers near 1.
+// e^a - 1 = (expm1(x) cos y - 2 sin^2(y / 2)) + i e^x sin y: no difference of numbers near 1. If x
+// is infinite, terms would cancel, or be NaN beside one that decides.
 template <class Part>
 std::complex<Part> exponential_minus_1(std::complex<Part> a) {
   if (a.imag() == 0) return {std::expm1(a.real()), a.imag()};
+  if (std::isinf(a.real())) return std::exp(a) - Part{1};
   const Part half = std::sin(a.imag() / 2);
   return {std::expm1(a.real()) * std::cos(a.imag()) - 2 * half * half,
           std::exp(a.real()) * std::sin(a.imag())};

@@ -152,6 +152,11 @@ inline bool any(Mask mask) {
 inline constexpr float tiny_float = 0x1p-13f;
 inline constexpr double tiny_double = 0x1p-27;
 
+/// Below these limits log1p(x) rounds to x. SLEEF divides by 2 + x first, which loses the last bit
+/// of a number that is subnormal then, and all bits of the smallest one.
+inline constexpr float tiny_in_log1p_float = 0x1p-24f;
+inline constexpr double tiny_in_log1p_double = 0x1p-53;
+
 template <class Vector, class Element>
 inline Vector unless_tiny(Vector x, Element limit, Vector otherwise) {
   return ((x < limit) & (x > -limit)) ? x : otherwise;
@@ -216,8 +221,9 @@ void fill_double_in_all_units(kernel_table& table) {
                            [](long double y) { return expm1l(y); });
   });
   set_vector<doubles>(table, operation::logarithm_of_1_plus, [](V x) {
-    return unless_infinite(x, SHALE_SLEEF_DOUBLE(log1p)(x),
-                           [](long double y) { return log1pl(y); });
+    return unless_tiny(
+        x, tiny_in_log1p_double,
+        unless_infinite(x, SHALE_SLEEF_DOUBLE(log1p)(x), [](long double y) { return log1pl(y); }));
   });
   set_vector<doubles>(table, operation::area_sine, [](V x) {
     return unless_tiny(
@@ -309,7 +315,9 @@ void fill_float_powers(kernel_table& table) {
   set_vector<floats>(table, operation::logarithm_10,
                      [](V x) { return SHALE_SLEEF_FLOAT(log10)(x); });
   set_vector<floats>(table, operation::logarithm_of_1_plus, [](V x) {
-    return unless_infinite(x, SHALE_SLEEF_FLOAT(log1p)(x), [](double y) { return log1p(y); });
+    return unless_tiny(
+        x, tiny_in_log1p_float,
+        unless_infinite(x, SHALE_SLEEF_FLOAT(log1p)(x), [](double y) { return log1p(y); }));
   });
   set_vectors<floats>(table, operation::power,
                       [](V x, V y) { return SHALE_SLEEF_FLOAT(pow)(x, y); });

@@ -462,9 +462,9 @@ inline complex_of<float> direction(complex_of<float> a) {
           zero ? 0 : static_cast<float>(imaginary / length)};
 }
 inline complex_of<double> direction(complex_of<double> a) {
+  if (a.real == 0 && a.imaginary == 0) return {0, 0};
   // Both parts are scaled by a power of two, so that the length neither overflows nor is subnormal.
   const double size = fmax(fabs(a.real), fabs(a.imaginary));
-  if (size == 0) return {0, 0};
   const double scale = size > 0x1p1000 ? 0x1p-100 : size < 0x1p-900 ? 0x1p100 : 1;
   const double real = a.real * scale, imaginary = a.imaginary * scale;
   const double length = hypot(real, imaginary);

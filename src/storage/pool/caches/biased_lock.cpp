@@ -23,7 +23,7 @@ void biased_lock::fence_all_threads() noexcept {
   // membarrier no longer works, because a sandbox forbids it. From now on owners use the atomic
   // exchange. The pause lets their earlier plain stores become visible, which takes a processor
   // less than a microsecond, and a switch to another thread does it at once. A thread that finds
-  // another one in its pause makes one of its own: it may wait for other owners.
+  // another one pausing pauses itself too, because it may wait for other owners.
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   stores_.store(owner_stores::exchanged);
 }

@@ -4,16 +4,17 @@
 // until all its earlier stores reach the cache: if a block has just been written, this costs more
 // than the rest of an allocation.
 //
-// Why it is right: both sides first announce themselves (`held_`, `wanted_`) and then look at the
-// other's announcement. Without a barrier the processor could delay the owner's store until after
-// its load. The membarrier call of the other side orders the two. So if both come at once, at least
-// one sees the other: the owner then withdraws, and the other side waits until `held_` is false.
+// The lock is correct because both sides first announce themselves (`held_`, `wanted_`) and then
+// look at the other's announcement. Without a barrier the processor could delay the owner's store
+// until after its load. The membarrier call of the other side orders the two. So if both come at
+// once, at least one sees the other: the owner then withdraws, and the other side waits until
+// `held_` is false.
 //
 // A sandbox may forbid membarrier later. Owners then have to use the exchange. An owner makes its
 // plain store first and asks afterwards whether that is enough. So if it gets the answer yes, the
 // store had left the program before the answer changed, and a pause lets it become visible. The
-// other order would have a hole: an owner that stops between the answer and the store, for longer
-// than the pause, makes a plain store that nobody waits for (biased_lock_model_test.cpp).
+// other order would be wrong: an owner that stops between the answer and the store, for longer than
+// the pause, would make a plain store that nobody waits for (biased_lock_model_test.cpp).
 #pragma once
 
 #include <sched.h>
@@ -64,7 +65,7 @@ class biased_lock {
   static owner_stores stores() noexcept { return stores_.load(); }
 
   /// Simulates a system without membarrier (`exchanged`; call it before any lock is used), or
-  /// another thread that has just found that it is gone (`changing`); for tests.
+  /// another thread that has just found membarrier gone (`changing`); for tests.
   static void set_stores(owner_stores stores) noexcept { stores_.store(stores); }
 
  private:

@@ -30,11 +30,12 @@ bool idle_excess::lasts(std::size_t idle_bytes, std::size_t allowed_bytes,
   return now - *since_ >= excess_allowed;
 }
 
-bool memory_pressure::is_high(const system_memory& now, pool_clock::time_point when) noexcept {
-  const auto before = std::exchange(stalled_, now.stalled);
-  const auto elapsed = when - std::exchange(read_at_, when);
-  if (before && now.stalled && (*now.stalled - *before) * 10 > elapsed) return true;
-  return now.available_bytes && now.total_bytes && *now.available_bytes < *now.total_bytes / 16;
+bool memory_pressure::is_high(const system_memory& memory, pool_clock::time_point now) noexcept {
+  const auto before = std::exchange(stalled_, memory.stalled);
+  const auto elapsed = now - std::exchange(read_at_, now);
+  if (before && memory.stalled && (*memory.stalled - *before) * 10 > elapsed) return true;
+  return memory.available_bytes && memory.total_bytes &&
+         *memory.available_bytes < *memory.total_bytes / 16;
 }
 
 }  // namespace shale::detail

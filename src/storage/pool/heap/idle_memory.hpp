@@ -66,7 +66,7 @@ class memory_pressure {
  public:
   /// Whether, since the previous call, some task waited for memory for more than a tenth of the
   /// time, or whether less than a sixteenth of the machine's memory is available now.
-  bool is_high(const system_memory& now, pool_clock::time_point when) noexcept;
+  bool is_high(const system_memory& memory, pool_clock::time_point now) noexcept;
 
  private:
   std::optional<std::chrono::microseconds> stalled_;

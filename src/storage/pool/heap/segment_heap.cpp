@@ -106,7 +106,7 @@ segment_heap::block* segment_heap::reuse_where(std::size_t bytes, std::size_t al
     const std::size_t lead = lead_bytes(idle, alignment);
     // A whole mapping must not be larger than the request by more than an eighth, because the rest
     // would be wasted.
-    if (how_ == cutting::never && (lead > 0 || idle.bytes > bytes + bytes / 8)) return false;
+    if (cutting_ == cutting::never && (lead > 0 || idle.bytes > bytes + bytes / 8)) return false;
     return lead <= idle.bytes && bytes <= idle.bytes - lead && suits(idle, lead + bytes);
   };
   block* found = free_.by_size().good_fit(bytes, fits);
@@ -129,7 +129,7 @@ segment_heap::block* segment_heap::take(block& found, std::size_t bytes,
     if (taken == nullptr) return nullptr;
   }
   // If there is no memory for a descriptor of the rest, the block stays larger than necessary.
-  if (how_ == cutting::to_size && taken->bytes > bytes)
+  if (cutting_ == cutting::to_size && taken->bytes > bytes)
     if (block* const rest = cut(*taken, bytes)) free_.insert(*rest);
   live_.insert(*taken);
   return taken;
@@ -140,8 +140,8 @@ segment_heap::block* segment_heap::map_segment(std::size_t bytes, std::size_t al
                                                pool_clock::time_point now) noexcept {
   const std::size_t coarse = std::max(alignment, huge_page_bytes);
   const std::size_t needed = align_up(bytes, huge_page_bytes);
-  const std::size_t sizes[] = {how_ == cutting::to_size ? std::max(needed, segment_bytes) : needed,
-                               needed, bytes};
+  const std::size_t sizes[] = {
+      cutting_ == cutting::to_size ? std::max(needed, segment_bytes) : needed, needed, bytes};
   block* const fresh = supply_.get();
   if (fresh == nullptr) return nullptr;
   // Maps less than a segment if the limit has no room for one.
@@ -207,7 +207,7 @@ void segment_heap::free(block& used, memory_state memory, pool_clock::time_point
 // again does not keep a large one young.
 void segment_heap::enlist_coalesced(block& idle) noexcept {
   block* whole = &idle;
-  if (how_ == cutting::to_size) {
+  if (cutting_ == cutting::to_size) {
     if (block* const next = idle.after; next != nullptr && next->free && !next->leads) {
       delist(*next);
       absorb(idle, *next);
@@ -252,7 +252,7 @@ void segment_heap::lose_memory(block& idle, std::size_t first, std::size_t bytes
 // Only whole huge pages are unmapped: a mapping full of small holes costs the system more than it
 // gains.
 bool segment_heap::can_unmap(const block& idle) const noexcept {
-  return how_ == cutting::never || huge_pages_bytes(idle) > 0;
+  return cutting_ == cutting::never || huge_pages_bytes(idle) > 0;
 }
 
 // Unmaps the first whole huge pages of a block, at most `step_bytes`. Returns the end of the part
@@ -261,7 +261,7 @@ std::byte* segment_heap::unmap_first(block& idle) noexcept {
   delist(idle);
   sweep_.next = idle.after;
   block* middle = &idle;
-  if (how_ == cutting::to_size) {
+  if (cutting_ == cutting::to_size) {
     const auto lead = static_cast<std::size_t>(first_huge_page(idle) - idle.address);
     const std::size_t bytes = std::min(huge_pages_bytes(idle), step_bytes);
     if (lead > 0) {

@@ -40,7 +40,7 @@ class alignas(64) segment_heap {
   /// Whether blocks are cut to size from segments, or each block is a whole mapping.
   enum class cutting : std::uint8_t { to_size, never };
 
-  segment_heap(memory_quota& quota, cutting how) noexcept : quota_(quota), how_(how) {}
+  segment_heap(memory_quota& quota, cutting rule) noexcept : quota_(quota), cutting_(rule) {}
   ~segment_heap();
   segment_heap(const segment_heap&) = delete;
   segment_heap& operator=(const segment_heap&) = delete;
@@ -124,7 +124,7 @@ class alignas(64) segment_heap {
   void remove(block& gone) noexcept;
 
   memory_quota& quota_;
-  const cutting how_;
+  const cutting cutting_;
   block_list blocks_;  // mappings are in the order in which they were made
   std::uint64_t splits_ = 0;
   std::uint64_t coalesces_ = 0;

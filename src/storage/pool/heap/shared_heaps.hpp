@@ -77,7 +77,8 @@ class shared_heaps {
   void age_oldest(std::size_t bytes, pool_clock::time_point now) noexcept {
     for (segment_heap* const heap : {&mappings_, &segments_}) {
       if (bytes == 0) return;
-      // Of the blocks of the last millisecond that is needed, only some may have to lose memory.
+      // The first sweep takes all blocks that are older than `last`. The second one takes blocks of
+      // exactly that age, of which only some may have to lose memory.
       const std::chrono::milliseconds last = age_of_oldest(*heap, bytes, now);
       for (const auto from : {last + std::chrono::milliseconds(1), last})
         bytes -= lose_dirty(*heap, bytes, now, only_lazy_from(from));

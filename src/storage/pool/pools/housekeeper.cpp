@@ -33,7 +33,7 @@ void unlock_start_in_child() {
 
 constexpr fork_handlers start_handlers{lock_start, unlock_start, unlock_start_in_child};
 
-// At program start, so that no thread forks while another one registers them.
+// This runs at program start, so that no thread forks while another one registers the handlers.
 [[maybe_unused]] const int start_registered = on_fork(forking_part::housekeeper, start_handlers);
 
 bool is_memory_short(memory_pressure& pressure) noexcept {

@@ -14,7 +14,7 @@
 
 namespace shale::detail {
 
-/// Threads  any; what takes a thread_cache needs its lock
+/// Threads  any; members that take a thread_cache need its lock
 class pool_counts {
  public:
   /// The sum of the counts of the pool and of all threads.
@@ -42,7 +42,7 @@ class pool_counts {
     return result;
   }
 
-  /// Without what threads have not added yet.
+  /// The live bytes, without those that threads have not added yet.
   std::int64_t live_bytes() const noexcept { return live_bytes_.load(std::memory_order_relaxed); }
 
   /// Whether the caches of threads hold so much that it is worth emptying them before new memory is
@@ -52,7 +52,7 @@ class pool_counts {
     return kept > 0 && kept >= live_bytes() / part_worth_emptying;
   }
 
-  // Whether an allocation was served without new memory of the system.
+  // Counts an allocation that needed no new memory of the system (a hit), or one that did.
   void count_hit() noexcept { hits_.fetch_add(1, std::memory_order_relaxed); }
   void count_miss() noexcept { misses_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -106,7 +106,7 @@ class pool_counts {
     cache.reported_bytes = cache.bytes();
   }
 
-  /// The highest number of live bytes is from now on that of this moment.
+  /// Sets the highest number of live bytes to the present number.
   void reset_peak(const thread_caches::hold& all) noexcept {
     for (const auto& cache : all) {
       flush(*cache);
@@ -132,7 +132,7 @@ class pool_counts {
     }
   }
 
-  // What is in no thread's cache.
+  // The counts that threads have added.
   std::atomic<std::int64_t> live_bytes_ = 0;
   std::atomic<std::int64_t> live_blocks_ = 0;
   std::atomic<std::int64_t> peak_live_bytes_ = 0;

@@ -1,4 +1,4 @@
-// The list of living pools, and what they do around fork.
+// Keeps the list of living pools, and locks all of them around a fork.
 #pragma once
 
 #include <mutex>

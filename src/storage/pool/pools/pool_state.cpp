@@ -24,8 +24,8 @@ std::uint64_t next_id() noexcept {
 
 }  // namespace
 
-pool_state::pool_state(const pool_options& options, aged_by who)
-    : id_(next_id()), who_ages_(who), quota_(options.limit_bytes) {
+pool_state::pool_state(const pool_options& options, aged_by ager)
+    : id_(next_id()), who_ages_(ager), quota_(options.limit_bytes) {
   join_pools(*this);
 }
 
@@ -66,21 +66,21 @@ void pool_state::throw_out_of_memory(std::size_t wanted_bytes) const {
 void* pool_state::try_allocate(const block_request& wanted) noexcept {
   if (wanted.kind == block_kind::small) return allocate_small(wanted);
   if (wanted.kind == block_kind::whole_mapping) return allocate_uncached(wanted);
-  thread_cache* const mine = cache_of_this_thread(*this, id_);
-  if (mine == nullptr) return allocate_uncached(wanted);
+  thread_cache* const own_cache = cache_of_this_thread(*this, id_);
+  if (own_cache == nullptr) return allocate_uncached(wanted);
   {
-    const std::lock_guard lock(mine->lock);
-    if (void* const kept = mine->take(wanted)) {
-      ++mine->hits;
-      counts_.count(*mine, 1, wanted.bytes);
+    const std::lock_guard lock(own_cache->lock);
+    if (void* const kept = own_cache->take(wanted)) {
+      ++own_cache->hits;
+      counts_.count(*own_cache, 1, wanted.bytes);
       return kept;
     }
-    if (void* const block = fetch(*mine, wanted, memory_wanted::resident)) return block;
+    if (void* const block = fetch(*own_cache, wanted, memory_wanted::resident)) return block;
   }
   // New memory is touched only if the caches of other threads do not help.
   if (counts_.caches_are_worth_emptying()) empty_caches(cached_blocks::all);
-  const std::lock_guard lock(mine->lock);
-  return fetch(*mine, wanted, memory_wanted::any);
+  const std::lock_guard lock(own_cache->lock);
+  return fetch(*own_cache, wanted, memory_wanted::any);
 }
 
 void* pool_state::allocate_small(const block_request& wanted) noexcept {
@@ -137,18 +137,19 @@ void pool_state::deallocate(void* address, std::size_t bytes, std::size_t alignm
     counts_.count_out(freed.bytes);
     return;
   }
-  thread_cache* const mine =
+  thread_cache* const own_cache =
       freed.kind == block_kind::whole_mapping || freed.bytes > large_bytes_kept
           ? nullptr
           : cache_of_this_thread(*this, id_);
-  if (mine != nullptr) {
+  if (own_cache != nullptr) {
     poison(address, freed.bytes);
-    const std::lock_guard lock(mine->lock);
-    counts_.count(*mine, -1, freed.bytes);
-    if (!mine->has_place(freed) || mine->class_block_bytes() + freed.bytes > thread_bytes_max)
-      make_room(*mine, freed, shared_heaps::hold(heaps_));
-    mine->keep(address, freed);
-    counts_.report_cached_bytes(*mine);
+    const std::lock_guard lock(own_cache->lock);
+    counts_.count(*own_cache, -1, freed.bytes);
+    if (!own_cache->has_place(freed) ||
+        own_cache->class_block_bytes() + freed.bytes > thread_bytes_max)
+      make_room(*own_cache, freed, shared_heaps::hold(heaps_));
+    own_cache->keep(address, freed);
+    counts_.report_cached_bytes(*own_cache);
   } else {
     counts_.count_out(freed.bytes);
     const shared_heaps::hold heaps(heaps_);
@@ -213,7 +214,7 @@ std::size_t pool_state::idle_bytes() const {
 }
 
 // Empties the caches of threads, then ages the oldest blocks first, until no more memory is idle
-// than allowed. What other threads allocate and free meanwhile is left to the next tick.
+// than allowed. Memory that other threads allocate and free meanwhile is left to the next tick.
 void pool_state::lower_idle_bytes(pool_clock::time_point now) noexcept {
   empty_caches(cached_blocks::all);
   const std::size_t idle = idle_bytes();
@@ -230,7 +231,7 @@ bool pool_state::age_idle_memory(pool_clock::time_point now) noexcept {
   return count_all().cached_bytes > 0 || shared_heaps::hold(heaps_).is_ageing();
 }
 
-// ---- looking ------------------------------------------------------------------------------------
+// ---- reading ------------------------------------------------------------------------------------
 
 pool_statistics pool_state::statistics() const {
   const auto bytes = [](std::int64_t count) {

@@ -29,7 +29,7 @@ class pool_state {
   /// pool (a test).
   enum class aged_by : std::uint8_t { housekeeper, caller };
 
-  explicit pool_state(const pool_options& options, aged_by who = aged_by::housekeeper);
+  explicit pool_state(const pool_options& options, aged_by ager = aged_by::housekeeper);
   ~pool_state();
   pool_state(const pool_state&) = delete;
   pool_state& operator=(const pool_state&) = delete;
