@@ -73,13 +73,13 @@ class Store:
 
     def __init__(self, threads):
         self.threads = threads
-        self.library = module(self.module_name)
+        self.package = module(self.module_name)
 
     def is_there(self):
-        return self.library is not None
+        return self.package is not None
 
     def version(self):
-        return self.library.__version__
+        return self.package.__version__
 
     @staticmethod
     def name_of(number):
@@ -100,36 +100,36 @@ class H5py(Store):
 
     def version(self):
         plugin = f"hdf5plugin {self.plugin.version}" if self.plugin else "hdf5plugin is not installed"
-        return f"{self.library.__version__}, HDF5 {self.library.version.hdf5_version}, {plugin}"
+        return f"{self.package.__version__}, HDF5 {self.package.version.hdf5_version}, {plugin}"
 
     def filter(self):
         return self.plugin.Blosc2(cname="zstd", clevel=1, filters=self.plugin.Blosc2.SHUFFLE)
 
     def save(self, path, values, chunks):
-        with self.library.File(path, "w", libver="latest") as file:
+        with self.package.File(path, "w", libver="latest") as file:
             file.create_dataset("values", data=values, chunks=chunks, **self.filter())
 
     def open(self, path):
-        return self.library.File(path, "r", rdcc_nbytes=4 << 20)["values"]
+        return self.package.File(path, "r", rdcc_nbytes=4 << 20)["values"]
 
     def open_keeping(self, path, kept_bytes):
         slots = 100_003  # a prime number, far above that of the chunks
-        return self.library.File(path, "r", rdcc_nbytes=kept_bytes, rdcc_nslots=slots)["values"]
+        return self.package.File(path, "r", rdcc_nbytes=kept_bytes, rdcc_nslots=slots)["values"]
 
     def read(self, handle, region):
         return handle[region]
 
     def gather(self, handle, coordinates):
         import numpy
-        places = self.library.h5s.create_simple(handle.shape)
+        places = self.package.h5s.create_simple(handle.shape)
         places.select_elements(numpy.ascontiguousarray(coordinates.T, dtype=numpy.uint64))
         result = numpy.empty(coordinates.shape[1], handle.dtype)
-        handle.id.read(self.library.h5s.create_simple(result.shape), places, result)
+        handle.id.read(self.package.h5s.create_simple(result.shape), places, result)
         return result
 
     def updater(self, path, count, length):
         import numpy
-        file = self.library.File(path, "w", libver="latest")
+        file = self.package.File(path, "w", libver="latest")
         values = file.create_dataset("values", (count * length,), "f4", chunks=(length,), **self.filter())
         new = numpy.arange(length, dtype=numpy.float32)
 
@@ -141,7 +141,7 @@ class H5py(Store):
 
     def appender(self, path, width):
         import numpy
-        file = self.library.File(path, "w", libver="latest")
+        file = self.package.File(path, "w", libver="latest")
         rows = file.create_dataset("rows", (0, width), "f4", maxshape=(None, width), chunks=(64, width),
                                    **self.filter())
         row = numpy.arange(width, dtype=numpy.float32)
@@ -154,16 +154,16 @@ class H5py(Store):
         return append
 
     def make_many(self, path, count):
-        with self.library.File(path, "w", libver="latest") as file:
+        with self.package.File(path, "w", libver="latest") as file:
             for k in range(count):
                 file.create_dataset(self.name_of(k), (8,), "f4")
 
     def find(self, path, name):
-        with self.library.File(path, "r") as file:
+        with self.package.File(path, "r") as file:
             return file[name].shape
 
     def names(self, path):
-        with self.library.File(path, "r") as file:
+        with self.package.File(path, "r") as file:
             return list(file)
 
 
@@ -176,13 +176,13 @@ class Zarr(Store):
     def configure(self):
         blosc = module("numcodecs.blosc")
         blosc.set_nthreads(self.threads)
-        self.library.config.set({"codec_pipeline.path": self.pipeline, "async.concurrency": 4 * self.threads,
+        self.package.config.set({"codec_pipeline.path": self.pipeline, "async.concurrency": 4 * self.threads,
                                  "threading.max_workers": self.threads})
 
     def create(self, path, shape, dtype, chunks):
         self.configure()
-        codec = self.library.codecs.BloscCodec(cname="zstd", clevel=1, shuffle="shuffle")
-        return self.library.create_array(path, shape=shape, dtype=dtype, chunks=chunks, compressors=codec,
+        codec = self.package.codecs.BloscCodec(cname="zstd", clevel=1, shuffle="shuffle")
+        return self.package.create_array(path, shape=shape, dtype=dtype, chunks=chunks, compressors=codec,
                                          overwrite=True)
 
     def save(self, path, values, chunks):
@@ -190,7 +190,7 @@ class Zarr(Store):
 
     def open(self, path):
         self.configure()
-        return self.library.open_array(path, mode="r")
+        return self.package.open_array(path, mode="r")
 
     def read(self, handle, region):
         self.configure()
@@ -213,13 +213,13 @@ class Zarr(Store):
 
     def make_many(self, path, count):
         self.configure()
-        group = self.library.create_group(path, overwrite=True)
+        group = self.package.create_group(path, overwrite=True)
         for k in range(count):
             group.create_array(self.name_of(k), shape=(8,), dtype="f4")
 
     def find(self, path, name):
         self.configure()
-        return self.library.open_group(path, mode="r")[name].shape
+        return self.package.open_group(path, mode="r")[name].shape
 
 
 class Zarrs(Zarr):
@@ -249,7 +249,7 @@ class TensorStore(Store):
         return module("importlib.metadata").version("tensorstore")
 
     def new_context(self, durable, kept_bytes):
-        return self.library.Context({
+        return self.package.Context({
             "data_copy_concurrency": {"limit": self.threads},
             "file_io_concurrency": {"limit": max(4, 2 * self.threads)}, "file_io_sync": durable,
             "cache_pool": {"total_bytes_limit": kept_bytes}})
@@ -266,7 +266,7 @@ class TensorStore(Store):
                   {"name": "blosc", "configuration": {"cname": "zstd", "clevel": 1, "shuffle": "shuffle",
                                                       "typesize": dtype.itemsize, "blocksize": 0}}]
         grid = {"name": "regular", "configuration": {"chunk_shape": list(chunks)}}
-        return self.library.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": path},
+        return self.package.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": path},
                                   "metadata": {"shape": list(shape), "data_type": dtype.name, "chunk_grid": grid,
                                                "codecs": codecs}},
                                  create=True, delete_existing=True, context=self.context(durable)).result()
@@ -282,7 +282,7 @@ class TensorStore(Store):
 
     def open_in(self, context, path):
         # What is kept stays valid, as in a snapshot of Shale: the file is not looked at again.
-        return self.library.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": path},
+        return self.package.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": path},
                                   "recheck_cached_data": "open"}, open=True, read=True, context=context).result()
 
     def read(self, handle, region):
@@ -300,7 +300,7 @@ class TensorStore(Store):
     def appender(self, path, width):
         import numpy
         self.create(path, (0, width), "f4", (64, width), durable=True)
-        rows = self.library.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": path}},
+        rows = self.package.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": path}},
                                  context=self.context(True)).result()
         row = numpy.arange(width, dtype=numpy.float32)
 
@@ -324,18 +324,18 @@ class Blosc2(Store):
     module_name = "blosc2"
 
     def parameters(self):
-        blosc2 = self.library
+        blosc2 = self.package
         return {"cparams": blosc2.CParams(codec=blosc2.Codec.ZSTD, clevel=1, filters=[blosc2.Filter.SHUFFLE],
                                           nthreads=self.threads),
                 "dparams": blosc2.DParams(nthreads=self.threads)}
 
     def save(self, path, values, chunks):
-        self.library.set_nthreads(self.threads)
-        self.library.asarray(values, urlpath=path, mode="w", chunks=chunks, **self.parameters())
+        self.package.set_nthreads(self.threads)
+        self.package.asarray(values, urlpath=path, mode="w", chunks=chunks, **self.parameters())
 
     def open(self, path):
-        self.library.set_nthreads(self.threads)
-        return self.library.open(path, mode="r", dparams=self.parameters()["dparams"])
+        self.package.set_nthreads(self.threads)
+        return self.package.open(path, mode="r", dparams=self.parameters()["dparams"])
 
     def read(self, handle, region):
         return handle[region]
@@ -352,7 +352,7 @@ class Blosc2(Store):
 
     def updater(self, path, count, length):
         import numpy
-        values = self.library.zeros((count * length,), dtype=numpy.float32, urlpath=path, mode="w",
+        values = self.package.zeros((count * length,), dtype=numpy.float32, urlpath=path, mode="w",
                                     chunks=(length,), **self.parameters())
         new = numpy.arange(length, dtype=numpy.float32)
 
@@ -369,12 +369,12 @@ class TileDB(Store):
 
     def __init__(self, threads):
         super().__init__(threads)
-        if self.library is not None:
-            self.context = self.library.Ctx({"sm.compute_concurrency_level": threads,
+        if self.package is not None:
+            self.context = self.package.Ctx({"sm.compute_concurrency_level": threads,
                                              "sm.io_concurrency_level": max(2, threads)})
 
     def save(self, path, values, chunks):
-        tiledb, context = self.library, self.context
+        tiledb, context = self.package, self.context
         axes = [tiledb.Dim(name=f"axis{k}", domain=(0, extent - 1), tile=chunk, dtype="int64", ctx=context)
                 for k, (extent, chunk) in enumerate(zip(values.shape, chunks))]
         filters = tiledb.FilterList([tiledb.ByteShuffleFilter(), tiledb.ZstdFilter(level=1)], ctx=context)
@@ -385,7 +385,7 @@ class TileDB(Store):
             array[:] = values
 
     def open(self, path):
-        return self.library.open(path, "r", ctx=self.context)
+        return self.package.open(path, "r", ctx=self.context)
 
     def read(self, handle, region):
         return handle[region]
@@ -401,7 +401,7 @@ class Dask(Zarr):
             module("dask").config.set(scheduler="threads", num_workers=threads)
 
     def is_there(self):
-        return self.library is not None and self.dask is not None
+        return self.package is not None and self.dask is not None
 
     def version(self):
         return module("dask").__version__
