@@ -354,7 +354,8 @@ TEST(NpyHeader, SurvivesAnyChangedByte) {
       try {
         const npy_header header = parse(changed);
         EXPECT_LE(header.data_offset, changed.size());
-        EXPECT_LE(header.shape.size(), 2);
+        // A text has a further axis of its characters.
+        EXPECT_LE(header.shape.size(), header.logical ? 3 : 2);
         EXPECT_LT(header.data_bytes(), 8u * 99 * 99 * 10);
       } catch (const error& failure) {
         EXPECT_TRUE(failure.code() == errc::corrupt || failure.code() == errc::unsupported)

@@ -142,8 +142,9 @@ void writer::write_superblock(const superblock& next) {
 void writer::publish(const superblock& next) {
   if (auto gone = replaced("nothing was published in either file: begin again"))
     throw *std::move(gone);
-  if (auto gone = overwritten()) throw *std::move(gone);
   require_length(next);
+  // No call lies between this look at the contents and the write that it allows.
+  if (auto gone = overwritten()) throw *std::move(gone);
   check_written();
   // Everything else is durable, so a reader that finds the superblock finds the whole generation.
   // The text is made before the write, because there may be no memory later.
