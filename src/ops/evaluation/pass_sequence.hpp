@@ -32,7 +32,6 @@
 #include "ops/evaluation/stage_order.hpp"
 #include "ops/evaluation/transformed_windows.hpp"
 #include "ops/linalg/products.hpp"
-#include "parallel/operands/aliases.hpp"
 #include "storage/blocks/backing.hpp"
 
 namespace shale::ops {
@@ -235,10 +234,7 @@ class pass_sequence {
   // them lies there. Mapped outputs are written by a pass, which keeps them inside the budget.
   static bool can_read_into(const wanted_output& output, const detail::indexed_leaf& leaf) {
     if (output.sink || detail::is_mapped(output.into.storage())) return false;
-    return std::none_of(leaf.indices.begin(), leaf.indices.end(), [&](const node_ref& index) {
-      const auto* own = std::get_if<detail::tensor_leaf>(&index->content);
-      return own && parallel::may_overlap(output.into, own->values);
-    });
+    return !reads_indices_of(leaf, output.into);
   }
 
   // Whether the stage writes its result to the output itself, if nothing else reads the result.

@@ -40,6 +40,13 @@ bool reads_bytes_of(const node_ref& value, const tensor& output) {
   });
 }
 
+bool reads_indices_of(const indexed_leaf& leaf, const tensor& output) {
+  return std::any_of(leaf.indices.begin(), leaf.indices.end(), [&](const node_ref& index) {
+    const auto* own = std::get_if<tensor_leaf>(&index->content);
+    return own && parallel::may_overlap(output, own->values);
+  });
+}
+
 bool reads_elsewhere(const expr& value, const void* identity, const parallel::axis_map& written) {
   return reads_elsewhere(node_of(value), identity, written);
 }

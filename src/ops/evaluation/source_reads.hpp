@@ -18,4 +18,7 @@ bool reads_elsewhere(const expr& value, const void* identity, const parallel::ax
 /// `output`.
 bool reads_bytes_of(const detail::node_ref& value, const tensor& output);
 
+/// Whether an index of `leaf` is a tensor that shares bytes with `output`.
+bool reads_indices_of(const detail::indexed_leaf& leaf, const tensor& output);
+
 }  // namespace shale::ops
