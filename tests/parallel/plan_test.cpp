@@ -171,6 +171,12 @@ TEST(Plan, TransposedOperandsAreCutIntoSquareBlocks) {
                         EXPECT_EQ(inner, 32);
                         EXPECT_EQ(outer, 32);
                       });
+  const plan whole(operands, {.whole_squares = true});
+  EXPECT_EQ(whole.tile_shape(), over.tile_shape());
+  whole.for_each_block(whole.tile(3), bases,
+                       [&](auto*, auto*, index_t inner, index_t outer, const auto&) {
+                         EXPECT_EQ(dims({outer, inner}), over.tile_shape());
+                       });
 }
 
 TEST(Plan, BlocksNeverExceedTheirLimitHoweverSmall) {
@@ -318,6 +324,13 @@ TEST(Plan, SquaresTouchLittleMemoryToo) {
   const plan many(std::vector<plan_operand>{
       {wide, 4}, {wide.permute_dims({1, 0}), 4}, {wide, 4}, {wide, 4}, {wide, 4}, {wide, 4}});
   EXPECT_LE(granules_at_once(many) * 6, 256u + 6 * 8);
+
+  // Along the rows of one operand a step costs little, so these rows are not cut into short pieces.
+  const layout turned = layout({100'000, 406}).permute_dims({1, 0});
+  const plan narrow(std::vector<plan_operand>{{layout({406, 100'000}), 4}, {turned, 4}});
+  EXPECT_EQ(narrow.tile_shape()[1], 256);
+  EXPECT_LE(granules_at_once(narrow, 0), 128u + 16);
+  EXPECT_GE(narrow.tile_shape()[0], 100);
 
   // A tile may have fewer elements than a square, as for the starts of long lanes.
   const layout matrix({128, 128});

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "parallel/stores/nontemporal_copy.hpp"
+#include "parallel/blocks/nontemporal_copy.hpp"
 #include "parallel/stores/store_choice.hpp"
 #include "support/random_layouts.hpp"
 

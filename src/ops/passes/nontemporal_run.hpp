@@ -8,7 +8,7 @@
 
 #include "ops/kernels/strided/run_strided.hpp"
 #include "ops/passes/tape.hpp"
-#include "parallel/stores/nontemporal_copy.hpp"
+#include "parallel/blocks/nontemporal_copy.hpp"
 
 namespace shale::ops {
 

@@ -53,6 +53,13 @@ std::size_t tape::scratch_bytes() const noexcept {
                                  static_cast<std::size_t>(block_elements_);
 }
 
+bool tape::is_copy() const noexcept {
+  if (parts_.instructions.size() != 1) return false;
+  const instruction& only = parts_.instructions[0];
+  return only.run != nullptr && only.run == parallel::copy_kernel(only.out.item_bytes) &&
+         only.out.place == reg::location::operand && only.in[0].place == reg::location::operand;
+}
+
 tape::block_values tape::locate(const reg& source, const tape_block& in) const {
   switch (source.place) {
     case reg::location::operand:
@@ -101,13 +108,14 @@ void tape::run(const tape_block& on, const tape_hints& hints) const {
     const auto item = static_cast<index_t>(step.out.item_bytes);
     const bool past_the_cache =
         hints.nontemporal_buffer != nullptr && step.out.place == reg::location::operand;
-    if (past_the_cache && out.inner_stride == item &&
-        inner * item >= nontemporal_run::row_bytes_min)
-      nontemporal_run(step, pointers.data(), strides.data(), hints.nontemporal_buffer)
-          .run(inner, outer);
-    else if (past_the_cache && step.run == parallel::copy_kernel(step.out.item_bytes))
+    if (past_the_cache && step.run == parallel::copy_kernel(step.out.item_bytes) &&
+        parallel::is_transposed(strides.data(), step.out.item_bytes))
       parallel::copy_kernel_past_the_cache(step.out.item_bytes)(pointers.data(), strides.data(),
                                                                 inner, outer);
+    else if (past_the_cache && out.inner_stride == item &&
+             inner * item >= nontemporal_run::row_bytes_min)
+      nontemporal_run(step, pointers.data(), strides.data(), hints.nontemporal_buffer)
+          .run(inner, outer);
     else step.run(pointers.data(), strides.data(), inner, outer);
   }
 }

@@ -120,6 +120,9 @@ class tape {
     parts_.constants[number] = bytes;
   }
 
+  /// Whether the tape does nothing but copy an operand: its kernel takes blocks of any size.
+  bool is_copy() const noexcept;
+
   std::size_t instruction_count() const noexcept { return parts_.instructions.size(); }
   bool generates() const noexcept { return !parts_.generators.empty(); }
 

@@ -2,9 +2,12 @@
 
 #include <array>
 #include <cassert>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "parallel/blocks/nontemporal_copy.hpp"
+#include "parallel/blocks/staged_transpose.hpp"
 #include "parallel/blocks/transposed_block.hpp"
 #include "parallel/plan/plan.hpp"
 
@@ -23,10 +26,29 @@ void fill_run(std::byte* to, const std::byte* from, index_t count) {
 }
 
 template <class Item>
+bool is_staged(index_t inner, index_t outer) {
+  return inner * outer * static_cast<index_t>(sizeof(Item)) >= staged_block_bytes_min;
+}
+
+// Copies a large transposed block; `store` stores a piece of a row.
+template <class Item, class Store>
+void copy_staged(std::byte* const* data, const index_t* strides, index_t inner, index_t outer,
+                 Store store) {
+  copy_transposed_staged<Item>(data[0], strides[2], data[1], strides[1], inner, outer, store);
+}
+
+void store_as_usual(std::byte* to, const std::byte* from, std::size_t bytes) {
+  std::memcpy(to, from, bytes);
+}
+
+template <class Item>
 void copy_items(std::byte* const* data, const index_t* strides, index_t inner, index_t outer) {
   constexpr auto width = static_cast<index_t>(sizeof(Item));
-  if (strides[0] == width && strides[3] == width && strides[1] != width)
+  if (is_transposed(strides, sizeof(Item))) {
+    if (is_staged<Item>(inner, outer))
+      return copy_staged<Item>(data, strides, inner, outer, store_as_usual);
     return copy_transposed<Item>(data[0], strides[2], data[1], strides[1], inner, outer);
+  }
   for (index_t row = 0; row < outer; ++row) {
     std::byte* to = data[0] + row * strides[2];
     const std::byte* from = data[1] + row * strides[3];
@@ -43,21 +65,15 @@ void copy_items(std::byte* const* data, const index_t* strides, index_t inner, i
   }
 }
 
-constexpr bool at_line(std::uintptr_t value) {
-  return value % static_cast<std::uintptr_t>(transposing::line_bytes) == 0;
-}
-
-// Copies a transposed block with stores past the cache if each row of the output begins at a cache
-// line. Copies other blocks as usual.
+// Copies a large transposed block with stores past the cache. Copies other blocks as usual.
 template <class Item>
 void copy_items_past_the_cache(std::byte* const* data, const index_t* strides, index_t inner,
                                index_t outer) {
-  constexpr auto width = static_cast<index_t>(sizeof(Item));
-  if (strides[0] == width && strides[3] == width && strides[1] != width &&
-      at_line(reinterpret_cast<std::uintptr_t>(data[0])) &&
-      at_line(static_cast<std::uintptr_t>(strides[2])))
-    return copy_transposed<Item, transposing::nontemporal_line>(data[0], strides[2], data[1],
-                                                                strides[1], inner, outer);
+  if (is_transposed(strides, sizeof(Item)) && is_staged<Item>(inner, outer))
+    return copy_staged<Item>(data, strides, inner, outer,
+                             [](std::byte* to, const std::byte* from, std::size_t bytes) {
+                               copy_nontemporally(to, from, bytes);
+                             });
   copy_items<Item>(data, strides, inner, outer);
 }
 
@@ -66,6 +82,11 @@ struct item_16 {
 };
 
 }  // namespace
+
+bool is_transposed(const index_t* strides_bytes, std::size_t item_bytes) noexcept {
+  const auto width = static_cast<index_t>(item_bytes);
+  return strides_bytes[0] == width && strides_bytes[3] == width && strides_bytes[1] != width;
+}
 
 kernel copy_kernel(std::size_t item_bytes) noexcept {
   switch (item_bytes) {

@@ -11,8 +11,12 @@ namespace shale::parallel {
 /// input.
 kernel copy_kernel(std::size_t item_bytes) noexcept;
 
-/// The same kernel, except that it stores the whole lines of transposed blocks past the cache. The
-/// caller must order these stores (see nontemporal_copy.hpp).
+/// Whether neighbours of a block's output lie along its rows, and those of its input along its
+/// columns. `strides_bytes` are those of the copy kernel.
+bool is_transposed(const index_t* strides_bytes, std::size_t item_bytes) noexcept;
+
+/// The same kernel, except that it stores large transposed blocks past the cache. The caller must
+/// order these stores (see nontemporal_copy.hpp).
 kernel copy_kernel_past_the_cache(std::size_t item_bytes) noexcept;
 
 /// Copies `from` into `to`, which have one shape and one dtype and do not overlap.

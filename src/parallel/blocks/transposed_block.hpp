@@ -7,10 +7,6 @@
 #include <cstring>
 #include <utility>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 #include "shale/index.hpp"
 
 namespace shale::parallel {
@@ -51,24 +47,6 @@ void transpose(Vector (&rows)[count]) {
   }
 }
 
-/// Stores a line as usual.
-struct cached_line {
-  static void store(std::byte* to, const std::byte* line) { std::memcpy(to, line, line_bytes); }
-};
-
-#if defined(__SSE2__)
-/// Stores a line past the cache (see nontemporal_copy.hpp). `to` is the start of a line.
-struct nontemporal_line {
-  static void store(std::byte* to, const std::byte* line) {
-    for (index_t at = 0; at < line_bytes; at += static_cast<index_t>(vector_bytes))
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to + at),
-                       _mm_load_si128(reinterpret_cast<const __m128i*>(line + at)));
-  }
-};
-#else
-using nontemporal_line = cached_line;
-#endif
-
 /// The words of a cache line, but at least 4.
 template <class Word>
 inline constexpr index_t side_of = std::max<index_t>(4, line_bytes /
@@ -76,7 +54,7 @@ inline constexpr index_t side_of = std::max<index_t>(4, line_bytes /
 
 /// Writes the transpose of a square of words to rows `to_row` bytes apart, line by line. `lines`
 /// are its columns; they lie `wide` sides apart.
-template <class Word, index_t wide, class Store>
+template <class Word, index_t wide>
 void store_transposed(std::byte* to, index_t to_row, const Word* lines) {
   constexpr index_t side = side_of<Word>, column_words = wide * side;
   if constexpr (sizeof(Word) < vector_bytes) {
@@ -91,21 +69,21 @@ void store_transposed(std::byte* to, index_t to_row, const Word* lines) {
         for (index_t k = 0; k < words; ++k) std::memcpy(&rows[k][column], &square[k], vector_bytes);
       }
       for (index_t k = 0; k < words; ++k)
-        Store::store(to + (row + k) * to_row, reinterpret_cast<const std::byte*>(rows[k]));
+        std::memcpy(to + (row + k) * to_row, rows[k], sizeof rows[k]);
     }
   } else {
     for (index_t row = 0; row < side; ++row) {
       alignas(64) Word words[side];
       for (index_t column = 0; column < side; ++column)
         std::memcpy(&words[column], &lines[column * column_words + row], sizeof(Word));
-      Store::store(to + row * to_row, reinterpret_cast<const std::byte*>(words));
+      std::memcpy(to + row * to_row, words, sizeof words);
     }
   }
 }
 
 /// Transposes `wide` squares that follow each other in the rows of the target, for all columns.
 /// Returns the columns that were copied.
-template <class Word, index_t wide, class Store>
+template <class Word, index_t wide>
 index_t copy_squares(std::byte* to, index_t to_row, const std::byte* from, index_t from_column,
                      index_t columns) {
   constexpr auto width = static_cast<index_t>(sizeof(Word));
@@ -120,8 +98,8 @@ index_t copy_squares(std::byte* to, index_t to_row, const std::byte* from, index
         __builtin_prefetch(source + (c + side) * from_column + line * line_bytes);
     }
     for (index_t k = 0; k < wide; ++k)
-      store_transposed<Word, wide, Store>(to + k * side * to_row + column * width, to_row,
-                                          &lines[0][k * side]);
+      store_transposed<Word, wide>(to + k * side * to_row + column * width, to_row,
+                                   &lines[0][k * side]);
   }
   return column;
 }
@@ -129,8 +107,7 @@ index_t copy_squares(std::byte* to, index_t to_row, const std::byte* from, index
 }  // namespace transposing
 
 /// Copies the element (row, column) from `from + row * sizeof(Word) + column * from_column` to
-/// `to + row * to_row + column * sizeof(Word)`. Strides are in bytes. If `Store` is
-/// nontemporal_line, `to` and `to_row` are multiples of a line.
+/// `to + row * to_row + column * sizeof(Word)`. Strides are in bytes.
 ///
 /// The block is cut into squares whose side is one cache line, at least 4 elements. A square is
 /// read into a small array by whole lines, and written from there, transposed, by whole lines. So
@@ -139,7 +116,7 @@ index_t copy_squares(std::byte* to, index_t to_row, const std::byte* from, index
 /// have evicted each other by then. Two squares are read together, because processors fetch lines
 /// in pairs. The lines of the next squares are prefetched, because they are too far apart for the
 /// processor to guess them.
-template <class Word, class Store = transposing::cached_line>
+template <class Word>
 void copy_transposed(std::byte* to, index_t to_row, const std::byte* from, index_t from_column,
                      index_t columns, index_t rows) {
   constexpr auto width = static_cast<index_t>(sizeof(Word));
@@ -150,11 +127,9 @@ void copy_transposed(std::byte* to, index_t to_row, const std::byte* from, index
     index_t height = std::min(side, rows - row), done = 0;
     if (row + 2 * side <= rows) {
       height = 2 * side;
-      done =
-          transposing::copy_squares<Word, 2, Store>(target, to_row, source, from_column, columns);
+      done = transposing::copy_squares<Word, 2>(target, to_row, source, from_column, columns);
     } else if (height == side) {
-      done =
-          transposing::copy_squares<Word, 1, Store>(target, to_row, source, from_column, columns);
+      done = transposing::copy_squares<Word, 1>(target, to_row, source, from_column, columns);
     }
     for (index_t r = 0; r < height; ++r)
       for (index_t c = done; c < columns; ++c)

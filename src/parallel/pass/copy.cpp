@@ -36,7 +36,9 @@ tensor empty_in_order(const layout& like, dtype type, memory_pool& pool) {
 void copy_elements_by(kernel convert, const tensor& to, const tensor& from, executor& on,
                       streams_if streams) {
   const std::array operands{loop_operand{to, true}, loop_operand{from, false}};
-  const pass_options options{.streams = streams, .counted = false};
+  const pass_options options{.whole_squares = convert == copy_kernel(to.item_bytes()),
+                             .streams = streams,
+                             .counted = false};
   run_pass(operands, options, choose_way(operands, options, on), on, [convert](const unit& here) {
     here.for_each_block([convert](std::byte* const* data, const index_t* strides, index_t inner,
                                   index_t outer, auto&&) { convert(data, strides, inner, outer); });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "parallel/plan/fault_around.hpp"
@@ -79,6 +80,12 @@ std::vector<footprint> footprints_of(std::span<const plan_operand> operands,
   return result;
 }
 
+index_t bytes_of_all(const std::vector<footprint>& operands, const dims& tile) {
+  index_t all = 0;
+  for (const footprint& operand : operands) all += operand.bytes(tile);
+  return all;
+}
+
 bool within(const byte_limit& limit, const std::vector<footprint>& operands, const dims& tile) {
   index_t all = 0;
   for (const footprint& operand : operands) {
@@ -149,8 +156,10 @@ class cutter {
   // The tile has both sides as long as the limits allow, and length 1 along the other axes.
   //
   // It begins with square_tile columns, and with as many rows as the wanted number of elements
-  // leaves. While the tile has too many elements or touches too many bytes, the longer side is
-  // halved, so that both sides stay nearly equal. This ends with one element at the latest.
+  // leaves. While the tile has too many elements, its longer side is halved. While it touches too
+  // many bytes, the side is halved that saves more of them, or the longer one if both save as many.
+  // So both sides stay nearly equal, unless a step along one of them costs more memory than along
+  // the other one. This ends with one element at the latest.
   dims square_tile_shape() const {
     dims tile = dims::filled(axes_.rank(), 1);
     index_t& columns = tile[axes_.rank() - 1];
@@ -160,15 +169,23 @@ class cutter {
     columns = std::clamp<index_t>(axes_.shape[axes_.rank() - 1], 1, square_tile);
     rows = std::clamp<index_t>(axes_.shape[axes_.rank() - 2], 1, side);
     const std::vector<footprint> footprints = footprints_of(operands_, axes_.strides, options_);
-    const auto fits = [&] {
-      const index_t square = columns * rows;
-      return square == 1 || (square <= elements_ && within(square_limit, footprints, tile));
+    const auto bytes_if_halved = [&](index_t& extent) {
+      const index_t before = std::exchange(extent, extent - extent / 2);
+      const index_t bytes = bytes_of_all(footprints, tile);
+      extent = before;
+      return bytes;
     };
-    while (!fits()) {
-      index_t& longer = columns > rows ? columns : rows;
-      longer -= longer / 2;
+    for (;;) {
+      const bool touches_little = within(square_limit, footprints, tile);
+      if (columns * rows == 1 || (columns * rows <= elements_ && touches_little)) return tile;
+      bool halves_columns = columns > rows;
+      if (!touches_little) {
+        const index_t by_columns = bytes_if_halved(columns), by_rows = bytes_if_halved(rows);
+        if (by_columns != by_rows) halves_columns = by_columns < by_rows;
+      }
+      index_t& halved = halves_columns ? columns : rows;
+      halved -= halved / 2;
     }
-    return tile;
   }
 
   // Chooses tiles for operands that agree on the fastest axis. It goes from that axis outwards.
@@ -223,15 +240,15 @@ class cutter {
 cuts choose_cuts(const strided_axes& axes, index_t size, bool squares,
                  std::span<const plan_operand> operands, const plan_options& options) {
   cuts made{.tile = cutter(axes, size, operands, options).tile_shape(squares)};
-  made.cut_blocks(options.block_elements, squares);
+  made.cut_blocks(options.block_elements, squares && !options.whole_squares);
   return made;
 }
 
-void cuts::cut_blocks(index_t elements_max, bool squares) {
+void cuts::cut_blocks(index_t elements_max, bool small_squares) {
   const index_t longest = std::max<index_t>(tile[tile.size() - 1], 1);
-  block_inner = std::min(squares ? square_block : longest, elements_max);
+  block_inner = std::min(small_squares ? square_block : longest, elements_max);
   block_outer = std::max<index_t>(1, elements_max / block_inner);
-  if (squares) block_outer = std::min(square_block, block_outer);
+  if (small_squares) block_outer = std::min(square_block, block_outer);
 }
 
 }  // namespace shale::parallel

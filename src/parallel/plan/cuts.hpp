@@ -17,7 +17,7 @@ struct cuts {
 
   /// Cuts the tiles into blocks of at most so many elements: into small squares (plan.4), or into
   /// rows as long as possible.
-  void cut_blocks(index_t elements_max, bool squares);
+  void cut_blocks(index_t elements_max, bool small_squares);
 };
 
 /// Cuts an index space of `size` elements. `squares`: operands disagree on the fastest axis, and

@@ -16,7 +16,8 @@
 //           instruction set, memory budget or residency. A caller may give a tile shape instead
 //   plan.3  the tiles partition the index space; a block never leaves its tile
 //   plan.4  if operands disagree on the fastest axis, blocks are small squares over both axes, so
-//           that each side moves whole cache lines
+//           that each side moves whole cache lines. A caller whose kernel cuts blocks itself may
+//           ask for whole tiles instead
 //   plan.5  a tile whose size the plan chooses touches at most about 4 MiB of one operand (a square
 //           of plan.4: 8 MiB) and 16 MiB of all operands. Each element counts with the 64 KiB
 //           around it, which a page fault maps together: in a column of a large file every element
@@ -93,7 +94,7 @@ class plan {
   /// The same loop with tiles of another shape.
   plan retiled(const dims& tile_shape) const;
 
-  /// The same loop without a limit on the elements of a block. Squares (plan.4) stay small.
+  /// The same loop without a limit on the elements of a block. Squares (plan.4) are small.
   plan with_whole_blocks() const;
 
   /// Replaces the memory of an operand: its strides, and the bytes from its base to the first

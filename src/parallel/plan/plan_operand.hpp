@@ -48,6 +48,9 @@ struct plan_options {
   /// The most elements of a two-dimensional block.
   index_t block_elements = index_t{1} << 62;
 
+  /// Blocks over two paired axes (plan.4) are not cut into small squares.
+  bool whole_squares = false;
+
   /// Keeps the caller's axes: they are neither sorted, merged nor reversed, so block positions are
   /// indices of the caller.
   bool keep_axes = false;

@@ -26,7 +26,7 @@
 #include <span>
 
 #include "parallel/operands/loop_operand.hpp"
-#include "parallel/stores/nontemporal_copy.hpp"
+#include "parallel/blocks/nontemporal_copy.hpp"
 #include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale::parallel {

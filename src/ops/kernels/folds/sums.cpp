@@ -135,8 +135,21 @@ struct count_of {
 
   static State empty() { return 0; }
   static void run(State& state, const T* values, index_t count) {
+    // Counters as narrow as the values: a vector of these is counted as it is.
+    using Counter = std::conditional_t<sizeof(T) == 1, std::uint8_t, std::uint16_t>;
+    constexpr index_t counters = sizeof(T) <= 2 ? 64 : 1;
+    static_assert(run_elements / counters < index_t{1} << 8 * sizeof(Counter));
     std::int32_t found = 0;
-    for (index_t i = 0; i < count; ++i) found += is_nonzero(values[i]) == nonzero ? 1 : 0;
+    index_t i = 0;
+    if constexpr (counters > 1) {
+      Counter found_by[counters] = {};
+      for (; i + counters <= count; i += counters)
+        for (index_t k = 0; k < counters; ++k)
+          found_by[k] =
+              static_cast<Counter>(found_by[k] + (is_nonzero(values[i + k]) == nonzero ? 1 : 0));
+      for (const Counter each : found_by) found += each;
+    }
+    for (; i < count; ++i) found += is_nonzero(values[i]) == nonzero ? 1 : 0;
     state += found;
   }
   static void merge(State& into, const State& from) { into += from; }

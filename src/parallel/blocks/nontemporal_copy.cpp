@@ -1,4 +1,4 @@
-#include "parallel/stores/nontemporal_copy.hpp"
+#include "parallel/blocks/nontemporal_copy.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,0 +1,48 @@
+// Copies a large block and transposes it. Rows of the target are put together in memory that stays
+// in the cache, and then each is stored as a whole.
+//
+// The rows of the target may be far apart. If they are stored line by line, each store misses the
+// caches at a place that the processor cannot guess, and it can wait for few such stores at once. A
+// long piece of a row is a stream that it recognises.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "parallel/blocks/transposed_block.hpp"
+#include "shale/index.hpp"
+
+namespace shale::parallel {
+
+/// Smaller blocks may stay in a cache, and are no faster with this copy.
+inline constexpr index_t staged_block_bytes_min = index_t{128} << 10;
+
+/// Copies as copy_transposed does. `store(to, from, bytes)` stores a piece of a row of the target.
+/// Cost     64 KiB of the stack
+template <class Word, class Store>
+void copy_transposed_staged(std::byte* to, index_t to_row, const std::byte* from,
+                            index_t from_column, index_t columns, index_t rows, Store store) {
+  using namespace transposing;
+  constexpr auto width = static_cast<index_t>(sizeof(Word));
+  constexpr index_t staged_bytes = index_t{64} << 10, piece_columns = 4096 / width;
+  constexpr index_t read_columns = 2 * side_of<Word>;
+  alignas(line_bytes) std::byte staged[staged_bytes];
+  for (index_t column = 0; column < columns; column += piece_columns) {
+    const index_t count = std::min(piece_columns, columns - column);
+    // One line more than a piece needs: rows a power of two apart would share few cache sets.
+    const index_t staged_row = ceil_div(count * width, line_bytes) * line_bytes + line_bytes;
+    const index_t rows_max = staged_bytes / staged_row;
+    for (index_t row = 0; row < rows; row += rows_max) {
+      const index_t height = std::min(rows_max, rows - row);
+      const std::byte* const source = from + row * width + column * from_column;
+      for (index_t k = 0; k < count; k += read_columns)
+        copy_transposed<Word>(staged + k * width, staged_row, source + k * from_column, from_column,
+                              std::min(read_columns, count - k), height);
+      for (index_t r = 0; r < height; ++r)
+        store(to + (row + r) * to_row + column * width, staged + r * staged_row,
+              static_cast<std::size_t>(count * width));
+    }
+  }
+}
+
+}  // namespace shale::parallel
