@@ -88,7 +88,7 @@ class container {
 
   /// Begins the next generation. Waits for transactions of other threads and processes, up to
   /// `limit`. If commits without waiting are under way, it begins with their changes. If they are
-  /// 1,024, or have written thousands of dense arrays, it waits until some are durable.
+  /// 1,024, or if another process waits to write, it waits until they are durable.
   /// Cost     writes both superblocks again, and a sync of the device; neither if commits without
   ///          waiting are under way
   /// Throws   as latest; busy (the time is over), access_denied (a mode that only reads),

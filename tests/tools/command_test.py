@@ -27,7 +27,8 @@ sys.dont_write_bytecode = True  # a test run leaves no files in the tree
 import random_reference
 from shale_case import ShaleCase, main
 
-COMMANDS = "info ls cat stats plot convert create eval set mv rm verify du doctor version".split()
+COMMANDS = ("info ls cat stats plot convert create append resize rechunk eval set mv rm verify du doctor "
+            "version").split()
 
 
 def partial_pivots(a):
