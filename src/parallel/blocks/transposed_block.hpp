@@ -47,10 +47,11 @@ void transpose(Vector (&rows)[count]) {
   }
 }
 
-/// The words of a cache line, but at least 4.
+/// The words of a cache line, but at least 4, and at most the side of the plan's squares.
 template <class Word>
-inline constexpr index_t side_of = std::max<index_t>(4, line_bytes /
-                                                            static_cast<index_t>(sizeof(Word)));
+inline constexpr index_t side_of = std::clamp<index_t>(line_bytes /
+                                                           static_cast<index_t>(sizeof(Word)),
+                                                       4, 32);
 
 /// Writes the transpose of a square of words to rows `to_row` bytes apart, line by line. `lines`
 /// are its columns; they lie `wide` sides apart.
@@ -109,7 +110,7 @@ index_t copy_squares(std::byte* to, index_t to_row, const std::byte* from, index
 /// Copies the element (row, column) from `from + row * sizeof(Word) + column * from_column` to
 /// `to + row * to_row + column * sizeof(Word)`. Strides are in bytes.
 ///
-/// The block is cut into squares whose side is one cache line, at least 4 elements. A square is
+/// The block is cut into squares whose side is one cache line, but 4 to 32 elements. A square is
 /// read into a small array by whole lines, and written from there, transposed, by whole lines. So
 /// each cache line of the source is read only once. A simple double loop would come back to it for
 /// the next column; if the columns are a power of two apart, they fall into the same cache sets and
