@@ -6,8 +6,8 @@
 // is taken twice. Nothing is ever subtracted.
 //
 // Invariants
-//   rolling.1  a result is computed from the elements of its window alone: NaN and infinities end
-//              with the windows that hold them
+//   rolling.1  a result is computed from the elements of its window alone: NaN and infinities
+//              affect only the windows that hold them
 //   rolling.2  the order in which a window's elements are taken depends on its position along the
 //              whole axis alone, not on the part of the axis that is reduced at once
 // Source   M. van Herk, A fast algorithm for local minimum and maximum filters (1992); J. Gil and

@@ -34,7 +34,7 @@ void require_counts(const expr& counts, index_t length) {
                  std::to_string(length)});
 }
 
-// Throws   invalid_argument if a count is negative, as an integer beyond int64 is here too
+// Throws   invalid_argument if a count is negative; an integer beyond int64 is negative here, too
 index_t sum_of(std::span<const std::int64_t> counts) {
   index_t sum = 0;
   for (const std::int64_t count : counts) {

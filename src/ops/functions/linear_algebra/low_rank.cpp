@@ -88,8 +88,9 @@ tensor random_columns(generator& from, index_t rows, index_t columns, executor& 
   }
 }
 
-/// Makes the first element of the largest magnitude of each row of vh real and positive, and turns
-/// the columns of u as much. Both are row-major without gaps.
+/// Makes the first element of the largest magnitude of each row of vh real and positive. The column
+/// of u is multiplied by the phase that the row of vh loses, so the product stays the same. Both
+/// are row-major without gaps.
 template <class T>
 void fix_signs(const tensor& u, const tensor& vh) {
   const index_t rank = vh.shape(0), columns = vh.shape(1), rows = u.shape(0);

@@ -283,8 +283,8 @@ class lane_quantiles {
   }
 
  private:
-  // The elements of a lane that count. They come first in its order. Of a lane that has NaN alone,
-  // one NaN counts.
+  // The number of elements of a lane that count. These come first in the order. If a lane has only
+  // NaN, one NaN counts.
   index_t length_of(index_t lane) const {
     if (!counts_) return lanes_.length();
     return std::max<index_t>(reinterpret_cast<const std::int64_t*>(counts_->data())[lane], 1);

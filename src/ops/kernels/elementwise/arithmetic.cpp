@@ -275,7 +275,8 @@ inline float_division<T> divide_slowly(T a, T b) {
   if (a - a != 0 || b != b) return {nan, nan};
   const double x = a, y = b;
   double remainder = fmod(x, y);
-  // Whole up to rounding. With at least 11 bits more than T has, the nearest whole number is exact.
+  // The quotient is whole up to rounding. `Wide` has at least 11 bits more than T, so the nearest
+  // whole number is exact.
   using Wide = std::conditional_t<sizeof(T) == 8, long double, double>;
   Wide quotient = (x - remainder) / y;
   if (sizeof(T) == 8 && quotient < 0x1p53 && quotient > -0x1p53)
