@@ -38,7 +38,7 @@ class generator {
   /// The position of the next element: the constructor's one, plus those drawn and skipped since.
   std::uint64_t position() const noexcept { return position_; }
 
-  /// Goes on by so many elements, as if they were drawn.
+  /// Advances the position by that number of elements, as if they had been drawn.
   /// Throws   invalid_argument for a position beyond 2^64 - 1
   void skip(std::uint64_t elements);
 
@@ -95,7 +95,8 @@ expr bernoulli(generator& from, const dims& shape, double probability, dtype typ
 expr integers(generator& from, const dims& shape, const scalar& low, const scalar& high,
               dtype type = dtype::int64);
 
-/// The numbers 0 to count - 1 in random order, evaluated. Advances the generator by `count`.
+/// The numbers 0 to count - 1 in random order. They are evaluated at once. Advances the generator
+/// by `count`.
 /// Shape    (count); int64
 /// Cost     O(count), on the calling thread
 /// Throws   invalid_argument also for a negative count
@@ -105,8 +106,9 @@ tensor permutation(generator& from, index_t count);
 enum class replacement : bool { no, yes };
 
 /// `count` numbers of categories 0 to k - 1, each drawn with a probability in proportion to its
-/// weight; without replacement, to its share of the weights that are left. Evaluated. Advances the
-/// generator by the number of results; without replacement, by the number of weights.
+/// weight; without replacement, to its share of the weights that are left. They are evaluated at
+/// once. Advances the generator by the number of results; without replacement, by the number of
+/// weights.
 /// Shape    (count) for `weights` of shape (k), (m, count) for (m, k); int64
 /// Cost     O(k + count log k) for each row of weights, on the calling thread; holds `weights` as
 ///          float64, and one float64 for each result. Without replacement, as `topk` of the weights
