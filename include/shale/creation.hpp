@@ -1,4 +1,4 @@
-// Expressions that are made from numbers alone. None of them holds elements in memory.
+// Expressions that are made from numbers alone. They hold no elements in memory.
 // Throws   invalid_argument (negative extents, more than 2^63 - 1 elements, a value that is no
 //          dtype), out_of_memory
 #pragma once

@@ -65,7 +65,7 @@ qr_result qr(const expr& a, qr_columns columns = qr_columns::reduced);
 /// r alone, of shape (…, min(m, n), n).
 tensor qr_r(const expr& a);
 
-/// q as a product of reflections, as LAPACK has it: q is applied without being computed.
+/// q as a product of reflections, in LAPACK's form: q can be applied without being computed.
 struct qr_factors {
   tensor packed;  ///< (…, m, n): r, and the reflections below its diagonal
   tensor scales;  ///< (…, min(m, n))

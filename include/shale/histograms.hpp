@@ -29,7 +29,7 @@ struct value_range {
   double high = 1;
 };
 
-/// What a histogram counts, beside the elements.
+/// Options of a histogram: its range, the weights of elements, and whether it is a density.
 struct histogram_options {
   /// The range of equal bins. By default, it goes from the smallest to the largest element, which
   /// costs one more read of the operand. If both are equal, the range is extended by 0.5 on each

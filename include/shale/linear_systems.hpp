@@ -39,7 +39,7 @@ enum class triangle : std::uint8_t { lower, upper };
 /// What is done to a matrix before it is used.
 enum class matrix_use : std::uint8_t { as_is, transposed, conjugate_transposed };
 
-/// Whether the diagonal counts as ones, whatever it holds.
+/// Whether the diagonal counts as ones, instead of the elements that it holds.
 enum class unit_diagonal : bool { no, yes };
 
 /// Solves a x = b for x, by an LU factorization with row exchanges. If `b` has rank 1, it is one

@@ -1,5 +1,5 @@
-// Random numbers. Distributions are expressions, which hold no elements in memory; permutations and
-// their kind are evaluated at once.
+// Random numbers. Distributions are expressions, which hold no elements in memory. `permutation`,
+// `multinomial` and `shuffle` are evaluated at once.
 //
 //   generator source(42);
 //   tensor noise = eval(normal(source, {1000, 1000}) * 0.1);
@@ -91,7 +91,7 @@ expr bernoulli(generator& from, const dims& shape, double probability, dtype typ
 
 /// Integers low <= x < high. The relative error of each probability is below 2^-32.
 /// `type` is an integer dtype that holds them.
-/// Throws   invalid_argument also for low >= high, and for bounds that are no integers
+/// Throws   invalid_argument also for low >= high, and for bounds that are not integers
 expr integers(generator& from, const dims& shape, const scalar& low, const scalar& high,
               dtype type = dtype::int64);
 
@@ -102,7 +102,7 @@ expr integers(generator& from, const dims& shape, const scalar& low, const scala
 /// Throws   invalid_argument also for a negative count
 tensor permutation(generator& from, index_t count);
 
-/// Whether what was drawn can be drawn again.
+/// Whether an item that was drawn can be drawn again.
 enum class replacement : bool { no, yes };
 
 /// `count` numbers of categories 0 to k - 1, each drawn with a probability in proportion to its

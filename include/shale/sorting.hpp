@@ -7,8 +7,8 @@
 // One order is used by all functions of this header: -0 and +0 are equal, and NaN is larger than
 // every number and equal to NaN. So NaN comes last, as in NumPy, and first if the order descends.
 // false is less than true. Complex numbers have no order. Sorting is always stable: equal elements
-// stay in the order in which they were, also if the order descends. So a result has the same bits,
-// down to the payloads of NaN, for any number of threads.
+// keep their order, also if the order descends. So a result has the same bits, down to the payloads
+// of NaN, for any number of threads.
 //
 // These functions evaluate at once, on the executor of the calling thread. The operand may be any
 // expression, also a tile source or a mapped file.

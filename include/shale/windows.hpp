@@ -29,7 +29,7 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// Which positions of the kernel count.
+/// The positions of the kernel at which sums are computed.
 enum class window_mode : std::uint8_t {
   valid,  ///< those where it lies inside `a`
   same,   ///< as many as `a` has elements, from the middle of `full`

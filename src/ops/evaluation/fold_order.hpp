@@ -1,4 +1,5 @@
-// Describes the order in which a pass folds values, as far as its operands decide that order.
+// Describes the order in which a pass folds values, to the extent that its operands decide that
+// order.
 //
 // The bits of a sum depend on the order of its additions. That order follows from the cuts of the
 // pass into units and blocks, and from the order of axes. These in turn follow from the layouts of

@@ -28,8 +28,8 @@ index_t power_of_two_from(index_t least) {
   return static_cast<index_t>(std::bit_ceil(static_cast<std::uint64_t>(least)));
 }
 
-// The lengths of transforms: at least twice the kernel, and longer as far as a block has room, but
-// never longer than all sums along an axis need.
+// The lengths of transforms. A length is at least twice that of the kernel. It is doubled while the
+// block has room, but it is never longer than all sums along the axis need.
 dims lengths_of(const dims& shape, const dims& taps) {
   dims lengths, most;
   double elements = 1;

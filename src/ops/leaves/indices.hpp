@@ -1,4 +1,4 @@
-// Converts and checks the indices of `take`, `gather`, `scatter` and their kind.
+// Converts and checks the indices of `take`, `gather`, `scatter` and similar functions.
 #pragma once
 
 #include <cstddef>

@@ -44,7 +44,7 @@ std::size_t merged_item_bytes(const file_order& order) {
   return 2 * item + (has_narrow_pairs(order.type) ? 32 : 56);
 }
 
-// The elements of each part if so many runs are merged.
+// The number of elements of each part if `runs` runs are merged.
 index_t part_length(const file_order& order, index_t runs, const executor& on) {
   return static_cast<index_t>(file_sort_bytes(on) / merged_item_bytes(order)) / runs;
 }

@@ -128,8 +128,8 @@ expr widened(const expr& a) { return is_small(a) ? astype(a, dtype::float32) : a
 // Floating and complex operands keep their dtype; integers become floats.
 expr in_fractions(const expr& a) { return is_inexact(a.dtype()) ? a : a * 1.0; }
 
-// The dtype of fractions for the operands: the dtype of `sqrt` for their promoted dtype. Numbers
-// without a dtype take no part.
+// The dtype of fractional results: the dtype of `sqrt` for the promoted dtype of the operands.
+// Numbers without a dtype do not take part in the promotion.
 dtype fraction_dtype(std::initializer_list<const expr*> operands) {
   std::optional<dtype> type;
   for (const expr* operand : operands)

@@ -33,7 +33,7 @@ namespace {
 /// A matrix with more columns for each row is read by columns.
 constexpr index_t columns_by_rows_max = 16;
 
-/// What is asked for, checked.
+/// The request of the caller, after the checks.
 struct low_rank_request {
   index_t rank;
   index_t iterations;
@@ -110,7 +110,7 @@ void fix_signs(const tensor& u, const tensor& vh) {
   }
 }
 
-/// Factors from those of a small matrix: q times `u` are the left vectors.
+/// Factors from those of a small matrix: q times `u` gives the left vectors.
 template <class T>
 low_rank_factors factors_of(std::shared_ptr<const tall_factors<T>> q, const expr& u,
                             const tensor& s, const expr& vh, index_t rank, executor& on) {

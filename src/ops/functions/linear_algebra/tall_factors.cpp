@@ -370,7 +370,7 @@ class tall_q final : public tile_source {
     shale::detail::allocating([&] { factors_->store_q(tile[0], turned_, values); });
   }
 
-  /// Nothing: the evaluations of the matrix's blocks count what they read.
+  /// Returns 0: the evaluations of the matrix's blocks count the bytes that they read.
   std::uint64_t stored_bytes(const dims&) const override { return 0; }
 
  private:

@@ -32,8 +32,8 @@ void require_one_axis(const expr& operand, const std::string& subject) {
                 {"got shape " + to_string(operand.shape())});
 }
 
-// The dtype in which elements are compared: the promoted one. An integer without a dtype takes that
-// of the other operand, if it fits.
+// The dtype in which elements are compared: the promoted dtype. An integer without a dtype takes
+// the dtype of the other operand, if it fits.
 dtype compared_dtype(const expr& a, const expr& b) {
   const auto adapts = [](const expr& number, const expr& to) {
     const auto held = weak_number(number);

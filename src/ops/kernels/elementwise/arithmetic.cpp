@@ -333,7 +333,7 @@ inline float_division<T> divide_fast(T a, T b) {
           remainder == 0 ? zero_like<T>(b) : static_cast<T>(remainder)};
 }
 
-/// What a division gives: one method that is fast, and one for all pairs.
+/// The quotient of a division: one method that is fast, and one for all pairs.
 template <class T>
 struct floor_quotient {
   static T fast(T a, T b) { return divide_fast(a, b).quotient; }
