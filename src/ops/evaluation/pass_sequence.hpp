@@ -164,7 +164,7 @@ class pass_sequence {
     return current.scans.has_value() || is_tiles(current);
   }
 
-  // The readers of results in a level: those that run alone one by one, then all other stages.
+  // The readers of results in a level: each stage that runs alone, then all other stages together.
   static std::vector<stage_order::reader> readers_of(const stage_levels::value_type& stages) {
     std::vector<stage_order::reader> result;
     stage_order::reader others;

@@ -133,7 +133,8 @@ class view_maker {
     }
 
     // The elements that the view shows become a stage of their own, so that no other tile is loaded
-    // and no other index is looked at. Axes along which it repeats them are axes of the result only.
+    // and no other index is looked at. Axes along which the view repeats elements are axes of the
+    // result only.
     node_ref read_in_part(const staged_leaf& leaf, const axis_map& seen) const {
       axis_map part{.base = seen.base, .shape = {}, .from = {}, .step = {}};
       axis_map view = seen;

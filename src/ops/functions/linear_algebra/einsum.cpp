@@ -139,8 +139,8 @@ class open_product {
     }
   };
 
-  /// The pair whose product has the fewest elements. Of several such pairs it is the one with the
-  /// fewest multiplications, and of several of these the first one.
+  /// The pair whose product has the fewest elements. Among several such pairs, it is the one with
+  /// the fewest multiplications; among several of those, the first one.
   pair cheapest() const {
     const shared_names shared(operands_);
     pair best{0, 1};

@@ -148,9 +148,9 @@ low_rank_factors exact_factors(const expr& a, const low_rank_request& wanted) {
 }
 
 // The range of a is found by multiplying random vectors by a, its adjoint, and a again, as often as
-// power iterations are wanted. Products are made orthonormal each time, or else all columns would
-// tend to the first singular vector, and what the small singular values add to them would be
-// rounded away. The products of a with vectors, y, have as many rows as a. They are not held: a
+// power iterations are wanted. Products are made orthonormal each time. Otherwise, all columns
+// would tend to the first singular vector, and the parts that belong to small singular values would
+// be rounded away. The products of a with vectors, y, have as many rows as a. They are not held: a
 // pass over a computes the triangle r of y = q r, and the next pass computes each block of y again,
 // and from it the block of q. The product z of the adjoint with q is held.
 //

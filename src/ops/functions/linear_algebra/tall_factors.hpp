@@ -29,7 +29,7 @@ namespace shale::ops {
 struct row_blocks {
   index_t rows;
   index_t columns;
-  index_t width;  // the columns of what is factored
+  index_t width;  // the columns of the factored matrix
   index_t block;  // rows of a block; the last one may have fewer
 
   /// No extent of the matrix is 0.

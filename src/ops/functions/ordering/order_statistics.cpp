@@ -215,7 +215,7 @@ class ranked_lanes {
         on);
   }
 
-  // The index is that of one of the elements that are equal to the one with the rank.
+  // Several elements may be equal to the one with the rank. The index is that of one of them.
   static void find_in(const expr& lane, index_t rank, const tensor& value, const tensor& index,
                       executor& on) {
     const searched_ranks found = search_in(lane, {rank}, on);

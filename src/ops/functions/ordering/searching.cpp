@@ -120,8 +120,8 @@ unique_with_counts distinct_in(const tensor& elements, executor& on) {
   return {found.values(), found.counts()};
 }
 
-// Slabs of an operand that does not fit follow one another in row-major order, so what is found in
-// earlier ones comes first.
+// Slabs of an operand that does not fit follow one another in row-major order, so elements that are
+// found in earlier slabs come first.
 unique_with_counts distinct_elements(const expr& x, const char* function) {
   executor& on = executor::current();
   require_order(x.dtype(), function);

@@ -333,7 +333,7 @@ inline float_division<T> divide_fast(T a, T b) {
           remainder == 0 ? zero_like<T>(b) : static_cast<T>(remainder)};
 }
 
-/// The quotient of a division: one method that is fast, and one for all pairs.
+/// The results of a division. `fast` serves most pairs, and `slow` all pairs.
 template <class T>
 struct floor_quotient {
   static T fast(T a, T b) { return divide_fast(a, b).quotient; }
