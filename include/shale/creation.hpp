@@ -1,4 +1,4 @@
-// Expressions that are made from numbers alone. None of them holds elements in memory.
+// Expressions that are made from numbers alone. They hold no elements in memory.
 // Throws   invalid_argument (negative extents, more than 2^63 - 1 elements, a value that is no
 //          dtype), out_of_memory
 #pragma once
@@ -30,8 +30,8 @@ expr logspace(double start, double stop, index_t count = 50, double base = 10);
 expr eye(index_t rows, std::optional<index_t> columns = std::nullopt, index_t diagonal = 0,
          dtype type = dtype::float64);
 
-/// The matrices of the last two axes with 0 above (tril) or below (triu) a diagonal, counted as by
-/// `eye`.
+/// The matrices of the last two axes with 0 above (tril) or below (triu) a diagonal. Diagonals are
+/// counted as by `eye`.
 /// Throws   invalid_argument also for fewer than two axes
 expr tril(const expr& a, index_t diagonal = 0);
 expr triu(const expr& a, index_t diagonal = 0);

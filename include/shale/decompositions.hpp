@@ -31,7 +31,7 @@ struct lu_result {
 /// The LU factorization with row exchanges.
 lu_result lu(const expr& a);
 
-/// The same packed, for `lu_solve`.
+/// The same factors in packed form, for `lu_solve`.
 struct lu_factors {
   tensor packed;  ///< (…, m, n): u, and l below its diagonal
   tensor pivots;  ///< (…, k), int64: row i was exchanged with row pivots[i] >= i, one after another
@@ -40,7 +40,7 @@ struct lu_factors {
 /// Packed factors of the LU factorization, in one tensor as large as `a`.
 lu_factors lu_factor(const expr& a);
 
-/// x of a x = b, from the factors of square matrices.
+/// Solves a x = b for x, from the factors of square matrices.
 /// Shape    as solve
 /// Throws   invalid_argument also for a zero on the diagonal of u, and for pivots out of range
 tensor lu_solve(const lu_factors& factors, const expr& b);
@@ -65,7 +65,7 @@ qr_result qr(const expr& a, qr_columns columns = qr_columns::reduced);
 /// r alone, of shape (…, min(m, n), n).
 tensor qr_r(const expr& a);
 
-/// q as a product of reflections, as LAPACK has it: q is applied without being computed.
+/// q as a product of reflections, in LAPACK's form: q can be applied without being computed.
 struct qr_factors {
   tensor packed;  ///< (…, m, n): r, and the reflections below its diagonal
   tensor scales;  ///< (…, min(m, n))
@@ -90,7 +90,7 @@ tensor apply_q(const qr_factors& factors, const expr& c, matrix_use use = matrix
 struct pivoted_cholesky_result {
   tensor factor;  ///< (…, n, n): the columns of l (rows of u) from the rank on are 0
   tensor pivots;  ///< (…, n), int64
-  tensor rank;    ///< that of the batch, int64
+  tensor rank;    ///< the rank of each matrix, int64
 };
 
 /// The pivoted Cholesky factorization. It stops when no pivot that is left is larger than

@@ -26,9 +26,9 @@ expr cdist(const expr& a, const expr& b, double order = 2);
 /// Shape    of rank 0; real
 expr dist(const expr& a, const expr& b, double order = 2);
 
-/// `a` with each part that has one position along `axis` scaled down to the norm `norm_max`, if its
-/// norm is larger. The elements of a part are one vector. A norm whose squares overflow counts as
-/// infinite.
+/// `a` with every part whose norm is larger than `norm_max` scaled down to that norm. A part has
+/// all elements with one position along `axis`; together they are one vector. A norm whose squares
+/// overflow counts as infinite.
 /// Shape    that of `a`. Integers give floats, as by `sqrt`
 /// Cost     two passes
 /// Throws   invalid_argument also for a negative `norm_max`, or a NaN

@@ -53,7 +53,7 @@ expr square(const expr& a);  ///< integers wrap
 /// 1 / a. Integers give float64.
 expr reciprocal(const expr& a);
 
-/// What truncation leaves: a - trunc(a). NaN for infinities; not for complex.
+/// The part that truncation removes: a - trunc(a). NaN for infinities; not for complex.
 expr frac(const expr& a);
 
 /// Complex numbers: the conjugate, the parts, which are real, and the angle in [-pi, pi]. A real
@@ -67,8 +67,8 @@ expr angle(const expr& a);
 /// -1, 0 or 1, and NaN for NaN. For complex z / |z|, and 0 for 0.
 expr sign(const expr& a);
 
-/// Integers compute in float64, those of 8 and 16 bits and bool in float32. docs/numerics.md has
-/// the accuracy.
+/// Integers of 32 and 64 bits are computed in float64; bool and those of 8 and 16 bits in float32.
+/// docs/numerics.md has the accuracy.
 expr sqrt(const expr& a);
 expr exp(const expr& a);
 expr exp2(const expr& a);
@@ -138,8 +138,8 @@ expr logical_and(const expr& a, const expr& b);
 expr logical_or(const expr& a, const expr& b);
 expr logical_xor(const expr& a, const expr& b);
 
-/// Whether two elements differ by at most absolute + relative * |b|. Infinities are close to equal
-/// ones only, and NaN to nothing. (`allclose` in ops.hpp compares whole tensors.)
+/// Whether two elements differ by at most absolute + relative * |b|. An infinity is close only to
+/// an equal one, and NaN is close to nothing. (`allclose` in ops.hpp compares whole tensors.)
 expr isclose(const expr& a, const expr& b, double relative = 1e-5, double absolute = 1e-8);
 
 /// min(max(a, low), high). A NaN in any operand gives NaN.

@@ -45,19 +45,19 @@ void eval_into(const tensor& out, const expr& value);
 ///          broadcast)
 void eval_into(tile_source& out, const expr& value);
 
-/// The passes that an evaluation takes, and what they read and write. A number of bytes or tiles is
-/// the largest one of its type if there are more, as lazy values may have.
+/// The passes that an evaluation takes, and what they read and write. A number of bytes or tiles
+/// saturates at the largest value of its type; lazy values may be that large.
 struct evaluation_plan {
   int passes = 0;
 
   /// Operand bytes over all passes. In a pass, a byte of a tensor counts once, even if it is
   /// broadcast or read through several views, and a tile source counts each whole tile once. A tile
   /// that neighbours share is reloaded if the cache (a quarter of what other calls have left of the
-  /// budget) has evicted it; that is not counted, nor that a chunk is found decoded
-  /// (executor::forget_chunks). The pass of a rolling reduction, or of windows by Fourier
-  /// transforms, counts its results as tiles of a source; what these are computed from is not
-  /// counted. Of elements that are read from tile sources at positions (`take`), this is the
-  /// largest number, since the positions are not looked at.
+  /// budget) has evicted it. Such a reload is not counted. A chunk that is found decoded is counted
+  /// all the same (executor::forget_chunks). The pass of a rolling reduction, or of windows by
+  /// Fourier transforms, counts its results as tiles of a source; what these are computed from is
+  /// not counted. For elements that are read from tile sources at positions (`take`), this is an
+  /// upper limit, because the positions are not looked at.
   std::uint64_t bytes_read = 0;
   std::uint64_t tiles_decoded = 0;  ///< tiles of sources, counted like their bytes
   std::uint64_t bytes_written = 0;  ///< bytes of results and of reduced intermediates
@@ -75,7 +75,7 @@ struct evaluation_plan {
   bool streams = false;
   /// The mapped operands of a pass exceed half of the budget, and it copies large ones into memory
   /// part by part, because it visits one of them against its storage order, or beside tiles. It may
-  /// stream others, as private mappings are never copied.
+  /// stream others, because private mappings are never copied.
   bool copies = false;
   std::string text;  ///< a description for people, one line for each pass
 };

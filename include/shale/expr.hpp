@@ -119,7 +119,8 @@ class expr {
   /// NumPy's indexing. Without arrays, this is a view, as above. An array of integers gives the
   /// positions along its axis, negative ones from the end. Several arrays are broadcast against
   /// each other, and an integer beside them counts as an array of rank 0. An array of bools is a
-  /// mask: it has the extents of the axes that it replaces, and stands for `nonzero` of it.
+  /// mask: it has the extents of the axes that it replaces, and stands for the arrays that
+  /// `nonzero` returns for it.
   /// Shape    the axes that arrays and integers index are replaced by those of the broadcast
   ///          arrays: in the place of the first one if these entries are adjacent, in front of all
   ///          axes if a slice, `newaxis` or `ellipsis` separates them

@@ -5,11 +5,11 @@
 //
 // These functions evaluate at once, on the executor of the calling thread. Operands may be any
 // expressions, also tile sources and mapped files larger than the budget: if they are not tensors
-// in memory and exceed a quarter of it, they are evaluated in slabs, each once. What slabs depend
-// on as a whole, such as the mean in x - mean(x), is computed once for each operand, and held
-// meanwhile. Results are new tensors in memory of the executor's pool. They have the same bits for
-// any number of threads and any budget: counts are whole numbers, and weights are added in
-// row-major order, in float64.
+// in memory and exceed a quarter of it, they are evaluated in slabs, each once. Values that must be
+// computed as a whole before any slab, such as the mean in x - mean(x), are computed once for each
+// operand, and held meanwhile. Results are new tensors in memory of the executor's pool. They have
+// the same bits for any number of threads and any budget: counts are whole numbers, and weights are
+// added in row-major order, in float64.
 // Throws   invalid_argument (shapes that do not fit, complex elements, bins or edges that make no
 //          sense), out_of_memory (also more bins than the budget has bytes for), cancelled, io
 //          (another process changes an operand of bincount in shared memory while it is counted),
@@ -29,29 +29,31 @@ struct value_range {
   double high = 1;
 };
 
-/// What a histogram counts, beside the elements.
+/// Options of a histogram: its range, the weights of elements, and whether it is a density.
 struct histogram_options {
-  /// The range of equal bins. Without it, the smallest and the largest element, which costs one
-  /// more read of the operand. If both are equal, the range is extended by 0.5 on each side, or to
-  /// the next float64 if that is further; if there are no elements, it is 0 to 1. Not for edges.
+  /// The range of equal bins. By default, it goes from the smallest to the largest element, which
+  /// costs one more read of the operand. If both are equal, the range is extended by 0.5 on each
+  /// side, or to the next float64 if that is further. If there are no elements, it is 0 to 1. With
+  /// edges, a range is not allowed.
   std::optional<value_range> range = std::nullopt;
 
-  /// What each element counts, in place of 1: real numbers, with the shape of the operand.
+  /// The weight of each element, which otherwise counts as 1: real numbers, with the shape of the
+  /// operand.
   std::optional<expr> weights = std::nullopt;
 
   /// Whether counts are divided by their sum and by the widths of the bins.
   bool density = false;
 };
 
-/// The counts of bins, and their edges (float64): one more.
+/// The counts of bins, and their edges (float64). There is one more edge than bins.
 struct binned_counts {
   tensor counts;
   tensor edges;
 };
 
-/// Counts the elements in `bins` bins of equal width, as NumPy's histogram. Each bin has its lower
-/// edge, and the last one its upper edge, too. Elements outside the range and NaN are not counted.
-/// Elements and edges are compared in float64.
+/// Counts the elements in `bins` bins of equal width, as NumPy's histogram. Each bin includes its
+/// lower edge, and the last one includes its upper edge, too. Elements outside the range and NaN
+/// are not counted. Elements and edges are compared in float64.
 /// If bins are narrower than the distance of two float64, some edges are equal.
 /// Shape    [bins]: int64, or float64 with weights or density
 /// Cost     one product for each element, or a binary search where edges are equal
@@ -65,8 +67,9 @@ binned_counts histogram(const expr& x, index_t bins = 10, const histogram_option
 /// Throws   invalid_argument also for edges that fall, and with a range
 binned_counts histogram(const expr& x, const expr& edges, const histogram_options& options = {});
 
-/// How often each of 0, 1, 2, … occurs among integers: up to the largest one, and at least
-/// `length_min` of them. With weights, the sums of the weights of these elements.
+/// Counts how often each of the numbers 0, 1, 2, … occurs among integers. The numbers end with the
+/// largest element, but there are at least `length_min` of them. With weights, each count is
+/// replaced by the sum of the weights of its elements.
 /// Shape    [largest element + 1 or more]: int64, or float64 with weights. `weights` has the shape
 ///          of `x`
 /// Throws   invalid_argument also for negative elements, other dtypes than integers and bool, and a

@@ -11,7 +11,7 @@
 // Float and complex operands are computed in their promoted dtype, which the result has; float16
 // and bfloat16 are computed in float32 and rounded. Integers and bool count as float64. Matrices
 // without elements and batches without matrices are computed too. Elements that are NaN or infinite
-// are not refused; they spread as the arithmetic has it.
+// are not refused; they propagate as in any arithmetic.
 //
 // These functions evaluate at once, on the executor of the calling thread. Results are new
 // row-major tensors in memory of the executor's pool. Operands are held whole, in memory of the
@@ -39,11 +39,11 @@ enum class triangle : std::uint8_t { lower, upper };
 /// What is done to a matrix before it is used.
 enum class matrix_use : std::uint8_t { as_is, transposed, conjugate_transposed };
 
-/// Whether the diagonal counts as ones, whatever it holds.
+/// Whether the diagonal counts as ones, instead of the elements that it holds.
 enum class unit_diagonal : bool { no, yes };
 
-/// x of a x = b, by an LU factorization with row exchanges. If `b` has rank 1, it is one vector for
-/// all matrices of the batch; otherwise its columns are right-hand sides.
+/// Solves a x = b for x, by an LU factorization with row exchanges. If `b` has rank 1, it is one
+/// vector for all matrices of the batch; otherwise its columns are right-hand sides.
 /// Shape    (…, n, k) from (…, n, n) and (…, n, k); (…, n) from (…, n, n) and (n)
 /// Cost     each matrix of `a` is factored once, also where it broadcasts, into memory of the pool
 tensor solve(const expr& a, const expr& b);
@@ -75,7 +75,7 @@ slogdet_result slogdet(const expr& a);
 ///          order of the first leading minor that is not
 tensor cholesky(const expr& a, triangle part = triangle::lower);
 
-/// x of a x = b, from the Cholesky factor of `a`.
+/// Solves a x = b for x, from the Cholesky factor of `a`.
 /// Shape    as solve
 tensor cholesky_solve(const expr& factor, const expr& b, triangle part = triangle::lower);
 
@@ -91,7 +91,7 @@ struct triangular_options {
   unit_diagonal unit = unit_diagonal::no;
 };
 
-/// x of a x = b for triangular matrices, or of a^T x = b or a^H x = b.
+/// Solves a x = b for x, where `a` is triangular; or a^T x = b, or a^H x = b.
 /// Shape    as solve
 /// Throws   invalid_argument also for a zero on the diagonal
 tensor triangular_solve(const expr& a, const expr& b, const triangular_options& options = {});

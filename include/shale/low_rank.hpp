@@ -7,18 +7,18 @@
 //
 // The operand is one matrix: an expression, a tile source or a mapped file of any strides, with two
 // axes. Its rows are read in file order, by blocks that fit in the executor's budget
-// (docs/caveats.md); with more than 16 columns for each row, its columns are. Dtypes are those of
-// linear_systems.hpp. An element that is NaN or infinite is an error.
+// (docs/caveats.md); if it has more than 16 columns for each row, its columns are read instead.
+// Dtypes are those of linear_systems.hpp. An element that is NaN or infinite is an error.
 //
 // A matrix is multiplied by `rank` + `oversampling` random vectors, or by as many as it has rows or
 // columns. The product, made orthonormal, is multiplied by the adjoint of the matrix. A power
-// iteration makes the result orthonormal and does both again. If there are as many vectors as
-// columns, nothing is random, and results are exact up to rounding. Otherwise a singular value is
-// too small by a part that shrinks with every iteration, the faster the smaller those singular
-// values are that have no vector (docs/numerics.md).
+// iteration makes the result orthonormal and does both products again. If there are as many vectors
+// as columns, nothing is random, and results are exact up to rounding. Otherwise the singular
+// values in the result are too small. The error shrinks with every iteration. It shrinks faster if
+// the singular values that have no vector are smaller (docs/numerics.md).
 //
 // Blocks depend on the shape alone. So svd_lowrank has the same bits for any number of threads, any
-// budget and any layout, on one CPU; and so has pca, as far as `mean` has.
+// budget and any layout, on one CPU. The same holds for pca, as far as it holds for `mean`.
 // Throws   invalid_argument (other than two axes, float8, a rank above the number of rows or of
 //          columns or below 0, negative options, NaN and infinity, products that overflow, no
 //          convergence), unsupported (as svd), out_of_memory, cancelled, io, out_of_space, and as
@@ -35,13 +35,14 @@ namespace [[gnu::visibility("default")]] shale {
 /// How a matrix is projected.
 struct lowrank_options {
   index_t oversampling = 10;  ///< random vectors besides those of the rank
-  index_t iterations = 2;     ///< power iterations after the first one
+  index_t iterations = 2;     ///< power iterations after the first two products
 };
 
 /// A part of a singular value decomposition: the product (u * s) vh is near the matrix. Columns of
 /// u and rows of vh are orthonormal. In each row of vh, the first element of the largest magnitude
-/// is real and positive; in each column of u instead, if there are more than 16 columns for each
-/// row. That one is in memory. The other one is lazy: an evaluation of it reads the matrix again.
+/// is real and positive. If there are more than 16 columns for each row, this holds for each column
+/// of u instead. The factor for which it holds is in memory. The other one is lazy: an evaluation
+/// of it reads the matrix again.
 struct lowrank_result {
   expr u;    ///< (m, rank)
   tensor s;  ///< (rank), real, descending

@@ -1,9 +1,9 @@
 // Expressions that repeat, turn or join others. (Other views are members of `expr`.)
 //
-// The evaluation reads operands that are tensors in place; `concat` and `stack` only if they have
-// the dtype of the result. Any other operand, also a tile source, is first computed as a whole into
-// memory of the executor's pool. It is held until everything that reads it is computed. Pages of
-// mapped tensors stay resident after these functions have read them.
+// The evaluation reads operands that are tensors in place; `concat` and `stack` do so only for
+// operands with the dtype of the result. Any other operand, also a tile source, is first computed
+// as a whole into memory of the executor's pool. It is held until everything that reads it is
+// computed. Pages of mapped tensors stay resident after these functions have read them.
 // Throws   invalid_argument (shapes or axes that do not fit, dtypes that do not promote, more than
 //          2^63 - 1 elements), out_of_memory
 #pragma once
@@ -25,7 +25,7 @@ expr roll(const expr& a, index_t shift, const std::optional<dims>& axes = std::n
 /// second, as NumPy's rot90. A negative number turns the other way. The result is a view.
 expr rot90(const expr& a, index_t times = 1, index_t axis_a = 0, index_t axis_b = 1);
 
-/// Which axes of a grid its first two arrays vary along.
+/// The axes of a grid along which its first two arrays vary.
 enum class grid_indexing : std::uint8_t {
   xy,  ///< the first along axis 1, the second along axis 0, as columns and rows of an image
   ij,  ///< each along the axis of its number
@@ -38,8 +38,8 @@ enum class grid_indexing : std::uint8_t {
 std::vector<expr> meshgrid(std::span<const expr> arrays,
                            grid_indexing indexing = grid_indexing::xy);
 
-/// Repeats the whole of `a` `times[i]` times along axis i, as NumPy's tile. If one of them has
-/// fewer axes, axes of length 1 or repetitions of 1 are added in front.
+/// Repeats the whole of `a` `times[i]` times along axis i, as NumPy's tile. If `a` has fewer axes
+/// than `times`, axes of length 1 are added in front; in the other case, repetitions of 1.
 expr tile(const expr& a, const dims& times);
 
 /// Repeats every position of `axis` `times` times, as NumPy's repeat.

@@ -8,16 +8,16 @@
 // memory of the executor's pool. Their elements are in row-major order.
 //
 // If a mask and the elements need more than a quarter of the budget together, they are evaluated in
-// slabs: the mask twice, once to count and once to select. What slabs depend on as a whole, such as
-// the mean above, is computed once for the mask and once for the elements, and held meanwhile.
-// Operands that lie in memory as contiguous tensors are read in place. If few elements of a chunked
-// array are selected (their coordinates need no more memory than its elements, and no more than a
-// quarter of the budget), only chunks in which they lie are decoded, each once.
+// slabs: the mask twice, once to count and once to select. Values that must be computed as a whole
+// before any slab, such as the mean above, are computed once for the mask and once for the
+// elements, and held meanwhile. Operands that lie in memory as contiguous tensors are read in
+// place. If few elements of a chunked array are selected (their coordinates need no more memory
+// than its elements, and no more than a quarter of the budget), only chunks in which they lie are
+// decoded, each once.
 // Throws   invalid_argument (shapes that do not broadcast, rank 0 where axes are needed),
-//          out_of_memory (a result exceeds the
-//          pool's limit, or the system has no memory), io (a mask in shared memory, or from a file,
-//          had another number of true elements when it was used than when it was counted), and as
-//          `eval`
+//          out_of_memory (a result exceeds the pool's limit, or the system has no memory), io (a
+//          mask in shared memory, or from a file, had another number of true elements when it was
+//          used than when it was counted), and as `eval`
 // Threads  as `eval`
 #pragma once
 

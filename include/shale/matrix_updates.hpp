@@ -3,9 +3,9 @@
 //   addmm(c, a, b, {.alpha = -1});          // c -= a @ b
 //   addmv(y, a, x, {.beta = 0});            // y = a @ x
 //
-// The operands may be parts of `out`, or overlap it in any way: they count as they were before the
-// call. `out` may have any layout. If beta is 0, the elements of `out` are not read, so that a NaN
-// in them is lost.
+// The operands may be parts of `out`, or overlap it in any way: their values before the call are
+// used. `out` may have any layout. If beta is 0, the elements of `out` are not read, so that a NaN
+// in them does not propagate.
 // Shape    that of `out` is exactly that of the product. The dtypes of the operands promote with
 //          that of `out` to that of `out`. The product is computed as by `matmul`, float16 and
 //          bfloat16 in float32, and then scaled and added in the same dtype
@@ -20,7 +20,7 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// The factors of what `out` has, and of the product.
+/// The factor of the old elements of `out` (beta), and that of the product (alpha).
 struct update_weights {
   scalar beta = 1;
   scalar alpha = 1;

@@ -39,7 +39,7 @@ struct pad_options {
 /// Shape    each extent grows by both widths of its axis; dtype of `a`
 /// Cost     a node of the expression; then one access to the operand for each element, as by
 ///          `take`. Held in memory until then: 8 bytes for each position of an axis that is padded,
-///          and an operand that is no tensor, which is first computed as a whole
+///          and an operand that is not a tensor, which is first computed as a whole
 /// Throws   invalid_argument (negative widths, another number of them, extents of 2^60 or more, a
 ///          value that the dtype cannot hold, an axis without elements except in constant mode),
 ///          out_of_memory

@@ -1,5 +1,5 @@
-// Random numbers. Distributions are expressions, which hold no elements in memory; permutations and
-// their kind are evaluated at once.
+// Random numbers. Distributions are expressions, which hold no elements in memory. `permutation`,
+// `multinomial` and `shuffle` are evaluated at once.
 //
 //   generator source(42);
 //   tensor noise = eval(normal(source, {1000, 1000}) * 0.1);
@@ -38,7 +38,7 @@ class generator {
   /// The position of the next element: the constructor's one, plus those drawn and skipped since.
   std::uint64_t position() const noexcept { return position_; }
 
-  /// Goes on by so many elements, as if they were drawn.
+  /// Advances the position by that number of elements, as if they had been drawn.
   /// Throws   invalid_argument for a position beyond 2^64 - 1
   void skip(std::uint64_t elements);
 
@@ -91,22 +91,24 @@ expr bernoulli(generator& from, const dims& shape, double probability, dtype typ
 
 /// Integers low <= x < high. The relative error of each probability is below 2^-32.
 /// `type` is an integer dtype that holds them.
-/// Throws   invalid_argument also for low >= high, and for bounds that are no integers
+/// Throws   invalid_argument also for low >= high, and for bounds that are not integers
 expr integers(generator& from, const dims& shape, const scalar& low, const scalar& high,
               dtype type = dtype::int64);
 
-/// The numbers 0 to count - 1 in random order, evaluated. Advances the generator by `count`.
+/// The numbers 0 to count - 1 in random order. They are evaluated at once. Advances the generator
+/// by `count`.
 /// Shape    (count); int64
 /// Cost     O(count), on the calling thread
 /// Throws   invalid_argument also for a negative count
 tensor permutation(generator& from, index_t count);
 
-/// Whether what was drawn can be drawn again.
+/// Whether an item that was drawn can be drawn again.
 enum class replacement : bool { no, yes };
 
 /// `count` numbers of categories 0 to k - 1, each drawn with a probability in proportion to its
-/// weight; without replacement, to its share of the weights that are left. Evaluated. Advances the
-/// generator by the number of results; without replacement, by the number of weights.
+/// weight; without replacement, to its share of the weights that are left. They are evaluated at
+/// once. Advances the generator by the number of results; without replacement, by the number of
+/// weights.
 /// Shape    (count) for `weights` of shape (k), (m, count) for (m, k); int64
 /// Cost     O(k + count log k) for each row of weights, on the calling thread; holds `weights` as
 ///          float64, and one float64 for each result. Without replacement, as `topk` of the weights

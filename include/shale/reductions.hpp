@@ -50,7 +50,7 @@ expr var(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::
 expr stddev(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no,
             double correction = 0);
 
-/// NaN if any element is NaN. Not for complex.
+/// The smallest, or largest, element. NaN if any element is NaN. Not for complex.
 /// Throws   invalid_argument also if a folded axis has length 0 and the result has elements
 expr min(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
 expr max(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
@@ -64,7 +64,8 @@ expr argmin(const expr& a, std::optional<index_t> axis = std::nullopt,
 expr argmax(const expr& a, std::optional<index_t> axis = std::nullopt,
             keepdims keep = keepdims::no);
 
-/// Whether any element is not zero, whether all are not (bool), and how many are not (int64).
+/// Whether any element is not zero (bool), whether no element is zero (bool), and how many elements
+/// are not zero (int64).
 expr any(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
 expr all(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
 expr count_nonzero(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);

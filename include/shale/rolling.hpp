@@ -6,11 +6,11 @@
 // The result at position p is that of the elements at p to p + window - 1. So every result has a
 // whole window, and there are window - 1 results fewer than elements (where pandas writes NaN). It
 // is the reduction of `a.unfold(axis, window, 1)` along its last axis, but each element is taken
-// only twice, whatever the window.
+// only twice, however long the window is.
 //
-// Windows are independent of each other: NaN, infinities and rounding errors of an element end with
-// the windows that hold it. The bits are the same for any number of threads, any budget, any layout
-// of the operand and any CPU.
+// Windows are independent of each other: NaN, infinities and rounding errors of an element affect
+// only the windows that hold it. The bits are the same for any number of threads, any budget, any
+// layout of the operand and any CPU.
 //
 // A rolling reduction is computed in a pass of its own, part by part, from parts of the operand. So
 // the operand may be larger than memory: a mapped file, a tile source, or an expression of them. If

@@ -22,7 +22,7 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// The place among equal elements: before all of them (left), or behind.
+/// The place among equal elements: before all of them (left), or behind all of them (right).
 enum class search_side : std::uint8_t { left, right };
 
 /// For each element of `values` the position in `sorted` before which it is inserted in order: the
@@ -65,11 +65,12 @@ struct unique_parts {
 };
 
 /// The elements of `x` in order, without repetitions. As in the array API standard, every NaN
-/// counts as a value of its own; of zeros the first one's sign is kept.
+/// counts as a value of its own. Among zeros, the sign of the first one is kept.
 /// Shape    [number of values]; the dtype of `x`
 /// Cost     a sort. If the operand is not a tensor in memory and exceeds a quarter of the budget,
-///          it is evaluated in slabs, each once, and so is what slabs depend on as a whole. The
-///          distinct elements and their counts are held, and sorted with those of each slab
+///          it is evaluated in slabs, each once. Values that must be computed as a whole before any
+///          slab are also computed once. The distinct elements and their counts are held, and
+///          sorted with those of each slab
 tensor unique_values(const expr& x);
 
 /// The same with more results. Inverse and first indices cost an argsort, too, of the operand as a

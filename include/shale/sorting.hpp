@@ -7,8 +7,8 @@
 // One order is used by all functions of this header: -0 and +0 are equal, and NaN is larger than
 // every number and equal to NaN. So NaN comes last, as in NumPy, and first if the order descends.
 // false is less than true. Complex numbers have no order. Sorting is always stable: equal elements
-// stay in the order in which they were, also if the order descends. So a result has the same bits,
-// down to the payloads of NaN, for any number of threads.
+// keep their order, also if the order descends. So a result has the same bits, down to the payloads
+// of NaN, for any number of threads.
 //
 // These functions evaluate at once, on the executor of the calling thread. The operand may be any
 // expression, also a tile source or a mapped file.
@@ -26,13 +26,13 @@
 // lane is longer than a slab, its slabs are written to a second file as sorted runs, which are
 // merged. So the operand and the runs are read once, and the runs and the result are written once:
 // at most 2 reads and 2 writes of everything, and one more of each to copy the result elsewhere.
-// Half of the budget is held. What slabs depend on as a whole, such as a mean, is computed once,
-// and held meanwhile.
+// Half of the budget is held. Values that must be computed as a whole before any slab, such as a
+// mean, are computed once, and held meanwhile.
 // Throws   invalid_argument (an axis that does not exist, complex elements), out_of_memory,
 //          cancelled, io (another process changes an operand in shared memory while it is sorted,
 //          and this is noticed), and as `eval`. With files also io (the device failed; if it fails
-//          later, calls that read the result throw that), out_of_space (at once if there is surely
-//          too little of it), not_found, access_denied or unsupported (TMPDIR names no folder, one
+//          later, calls that read the result throw io), out_of_space (at once if there is certainly
+//          too little space), not_found, access_denied or unsupported (TMPDIR names no folder, one
 //          that may not be written, or one on a network file system), and out_of_memory if the
 //          budget is too small to merge the runs of so long a lane: `sort` needs at most 80 times
 //          the square root of the lane's bytes (8 MB for 10 GB), `argsort` 510 times that of its
@@ -56,9 +56,9 @@ enum class descending : bool { no, yes };
 
 /// The elements in order along `axis`.
 /// Shape    that of `x`, which has at least one axis; its dtype
-/// Cost     the memory of one lane for a lane that is sorted in pieces, beside the operand and the
-///          result; along another axis than the last, that of two results, but then without the
-///          operand
+/// Cost     besides the operand and the result, the memory of one lane if a lane is sorted in
+///          pieces. Along another axis than the last, the memory of two results, but then without
+///          that of the operand
 tensor sort(const expr& x, index_t axis = -1, descending order = descending::no);
 
 /// For each position of the sorted lane, the index along `axis` of the element that belongs there.

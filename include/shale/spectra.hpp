@@ -51,7 +51,7 @@ tensor eigvals(const expr& a);
 
 /// Which singular vectors are wanted, for matrices of shape (m, n).
 enum class svd_vectors : std::uint8_t {
-  full,     ///< all m and all n
+  full,     ///< all m columns of u and all n rows of vh
   reduced,  ///< those of the min(m, n) singular values
 };
 

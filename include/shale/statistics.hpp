@@ -11,8 +11,8 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// The reductions of the elements that are not NaN. Integers have none. Without any other element,
-/// sums are 0, products are 1, and all others are NaN.
+/// The reductions of the elements that are not NaN. Integers are never NaN. If there is no such
+/// element, sums are 0, products are 1, and all other results are NaN.
 expr nansum(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
 expr nanprod(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
 expr nanmean(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no);
@@ -32,8 +32,8 @@ expr nanargmax(const expr& a, std::optional<index_t> axis = std::nullopt,
                keepdims keep = keepdims::no);
 
 /// The sum of squared distances from the mean is divided by n - correction, where n counts the
-/// elements that are not NaN. The result is NaN if that is <= 0, or if one of these elements is
-/// infinite.
+/// elements that are not NaN. The result is NaN if that divisor is <= 0, or if one of these
+/// elements is infinite.
 expr nanvar(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no,
             double correction = 0);
 expr nanstd(const expr& a, const axes_option& axes = {}, keepdims keep = keepdims::no,

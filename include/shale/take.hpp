@@ -4,13 +4,13 @@
 //   tensor sorted = eval(take_along_axis(x, indices));   // every row in an order of its own
 //
 // Indices may have any integer dtype. A negative index counts from the end of its axis. Operands
-// that are tensors are read in place. Of a chunked array or another tile source, only the tiles are
-// loaded in which the elements lie, each once and in the order of the grid; the result is held as a
-// whole. More elements than a quarter of the budget has room for (56 bytes each, without axes that
-// no index depends on) are read in parts, each of which loads its tiles once. Any other operand, and
-// a tile source that has fewer elements than the result, is first computed as a whole into memory of
-// the executor's pool and held until everything that reads it is computed. Pages of mapped tensors
-// stay resident after these functions have read them.
+// that are tensors are read in place. From a chunked array or another tile source, only the tiles
+// in which the elements lie are loaded, each once and in the order of the grid. The result is held
+// as a whole. If a quarter of the budget has no room for the elements (56 bytes each, without axes
+// that no index depends on), they are read in parts, each of which loads its tiles once. Any other
+// operand, and a tile source that has fewer elements than the result, is first computed as a whole
+// into memory of the executor's pool and held until everything that reads it is computed. Pages of
+// mapped tensors stay resident after these functions have read them.
 // Throws   invalid_argument (shapes or axes that do not fit, indices of other dtypes, more than
 //          2^63 - 1 elements), out_of_memory. An index out of range makes the evaluation throw
 //          invalid_argument; only indices that the evaluation reads are checked

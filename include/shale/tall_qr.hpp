@@ -5,7 +5,7 @@
 //
 // The operand is one matrix: an expression, a tile source or a mapped file of any strides, with two
 // axes. Its rows are read in file order, by blocks that fit in the executor's budget
-// (docs/caveats.md). Dtypes are those of linear_systems.hpp. NaN and infinity spread.
+// (docs/caveats.md). Dtypes are those of linear_systems.hpp. NaN and infinity propagate.
 //
 // Blocks and the order in which they are reduced depend on the shape alone. So results have the
 // same bits for any number of threads, any budget and any layout, on one CPU.
@@ -29,8 +29,8 @@ struct tsqr_result {
 
 /// The QR factorization of a matrix with many rows. q is lazy: an evaluation that reads some of its
 /// rows reads the blocks of `a` to which they belong, and factors these again. So q may be written
-/// into a file or into chunks, or be a part of a larger expression. For columns that are linearly
-/// dependent, q is orthonormal all the same.
+/// into a file or into chunks, or be a part of a larger expression. q is orthonormal even if the
+/// columns are linearly dependent.
 /// Cost     O(m n^2), in parallel: one read of `a`, and one more for each evaluation of q. A block
 ///          has max(4 n, 2^18 / n) rows. A matrix of shape (k, k) is kept for each block as long as
 ///          q is; if they take more than an eighth of the budget, they lie in a file without a name

@@ -14,7 +14,7 @@
 // computed. So is a kernel that is not a row-major tensor of the dtype of the sums. Pages of mapped
 // tensors stay resident after these functions have read them.
 // Shape    by axis, of extents n of `a` and k of `kernel`: n - k + 1 (valid), n (same), n + k - 1
-//          (full). Along an only axis with n < k, as in NumPy: k - n + 1 (valid), k (same)
+//          (full). If there is only one axis, and n < k, as in NumPy: k - n + 1 (valid), k (same)
 // Cost     a node of the expression. Then each element takes as many products as the kernel has
 //          elements, in every pass that reads it: evaluate it first if several passes do. Slices
 //          with steps of 1 compute their elements alone; any other view is computed as a whole
@@ -29,7 +29,7 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// Which positions of the kernel count.
+/// The positions of the kernel at which sums are computed.
 enum class window_mode : std::uint8_t {
   valid,  ///< those where it lies inside `a`
   same,   ///< as many as `a` has elements, from the middle of `full`
@@ -48,7 +48,7 @@ enum class window_method : std::uint8_t {
   /// (docs/numerics.md): a sum that is far smaller than these has no correct digit. An element that
   /// is NaN or infinite makes all sums of its blocks NaN.
   ///
-  /// Such sums are a pass of their own, which reads `a` part by part, so it may be larger than
+  /// Such sums take a pass of their own. It reads `a` part by part, so `a` may be larger than
   /// memory. If they are the whole value of an output of the same dtype that shares no bytes with
   /// the operands, the pass writes it; otherwise they are held, as results of scans are
   /// (scans.hpp). The time for an element grows with the logarithm of the kernel. Each thread holds

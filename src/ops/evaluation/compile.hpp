@@ -18,8 +18,8 @@ using staged_values = std::map<const detail::stage*, tensor>;
 /// The elements of a tensor leaf, or of a staged leaf whose stage has been computed.
 tensor tensor_of(const node& leaf, const staged_values& staged);
 
-/// Whether a pass reads the node as an operand: it is the elements of a tensor, of a stage or of a
-/// tile source.
+/// Whether a pass reads the node as an operand: its elements are those of a tensor, of a stage or
+/// of a tile source.
 bool reads_operand(const node& value) noexcept;
 
 /// The operand for such a node.
@@ -46,8 +46,8 @@ struct wanted_scan {
   wanted_output output;
 };
 
-/// A pass before it is compiled. It has outputs, or reductions that all fold `axes`, or a scan
-/// along the only one of `axes`.
+/// A pass before it is compiled. It has outputs, or reductions that all fold `axes`, or a scan. A
+/// scan goes along the only axis in `axes`.
 struct planned_pass {
   dims shape;
   std::vector<wanted_output> outputs;
@@ -60,8 +60,8 @@ struct planned_pass {
 /// reductions fold stay in registers. `prepare` copies operands that overlap an output. It does not
 /// see the inputs of generators, so those are copied here. `staged` has the results of earlier
 /// passes.
-/// Throws   unsupported (more leaves than a plan has operands), out_of_memory, io (inputs of
-///          `concat` and its kind that are copied)
+/// Throws   unsupported (more leaves than a plan has operands), out_of_memory, io (an input of
+///          `concat` or of another generator, if it is copied)
 pass compile(const planned_pass& planned, const staged_values& staged, executor& on);
 
 }  // namespace shale::ops

@@ -1,4 +1,4 @@
-// Computes the stages of an expression ahead, for callers that evaluate it part by part.
+// Computes the stages of an expression in advance, for callers that evaluate it part by part.
 #pragma once
 
 #include "ops/evaluation/compile.hpp"

@@ -152,9 +152,10 @@ tensor make_placeholder(const dims& shape, dtype type) {
   return tensor(storage::adopt_owner(range->address(), used, range), type, all);
 }
 
-// Makes the tensor that stands for the output of a plan, which nobody reads. As the output would,
-// it decides by its layout whether mapped operands are copied. It may be larger than the address
-// space: then it has neither addresses nor that layout.
+// Makes the tensor that stands for the output of a plan. Nobody reads it, but its layout decides
+// whether mapped operands are copied, as the output's layout would. An output may be larger than
+// the address space. In that case, this tensor has neither a range of addresses nor the output's
+// layout.
 tensor make_output_placeholder(const dims& shape, dtype type) {
   constexpr std::uint64_t reserved_bytes_max = std::uint64_t{1} << 38;
   if (ops::bytes_of(shape, type) <= reserved_bytes_max) return make_placeholder(shape, type);

@@ -1,6 +1,7 @@
-// Describes the form of a small expression: everything that its tape and its plan depend on, but no
-// address and no number. Two expressions of one form differ in the tensors that they read and in
-// the constants that they hold, and the tape and the plan of one serve the other.
+// Describes the form of a small expression: everything that its tape and its plan depend on.
+// Addresses and the values of constants are not part of the form. Two expressions of one form
+// differ only in the tensors that they read and in the constants that they hold, so the tape and
+// the plan of one serve the other.
 //
 // Invariants
 //   form.1  two expressions with equal keys have the same operations in the same order, operands of

@@ -1,9 +1,10 @@
-// Describes the order in which a pass folds values, as far as its operands decide that order.
+// Describes the order in which a pass folds values, to the extent that its operands decide that
+// order.
 //
-// The bits of a sum depend on the order of its additions, and so on the cuts of the pass into units
-// and blocks, and on the order of axes. These follow from the layouts of all operands of the pass.
-// A reduction shares a pass with others only if the pass folds it in the order that it has alone.
-// So its bits do not depend on the other values of the pass.
+// The bits of a sum depend on the order of its additions. That order follows from the cuts of the
+// pass into units and blocks, and from the order of axes. These in turn follow from the layouts of
+// all operands of the pass. A reduction shares a pass with others only if the pass folds it in the
+// same order as a pass of its own. So its bits do not depend on the other values of the pass.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // The inputs that the generators of a tape read in place, at any positions. A pass that writes over
-// such an input would change elements that it still has to read, so these inputs are copied before.
+// such an input would change elements that it still has to read, so such an input is copied first.
 #pragma once
 
 #include <cstddef>

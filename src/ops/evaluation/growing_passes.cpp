@@ -14,7 +14,7 @@ using namespace detail;
 namespace {
 
 // A pass with few free operands may still have room for a value that reads the leaves of the pass.
-// After so many refusals such a value is no longer waited for.
+// But after this many refusals, the pass takes no more values.
 constexpr int refusals_max = 8;
 
 // With more nodes, a sum and another value do not share a pass, because comparing their orders
@@ -37,9 +37,10 @@ fold_order order_alone(const stage& reduction, const staged_values& staged) {
   return pass_of({reduction.input}, reduction.axes, staged).order();
 }
 
-// Whether every reduction whose bits depend on the order folds in the same order with the added one
-// as alone. The others of the pass have the order of the pass alone. `nodes` are those of the added
-// value that the pass did not have; it has them now.
+// Whether every reduction whose bits depend on the order keeps its order when `added` joins the
+// pass. `added` alone has the order of a pass of its own; the other reductions have the order of
+// the pass without `added`. `nodes` are the nodes of the added value that were new to the pass; the
+// pass has them already.
 bool keeps_orders(growing_pass& into, const stage& added, const std::vector<node_ref>& nodes,
                   const staged_values& staged) {
   std::vector<node_ref> values;

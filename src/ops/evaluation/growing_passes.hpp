@@ -1,7 +1,7 @@
 // Puts passes together: values over one shape join a pass until it has no room.
 //
 // A value joins the first pass that has room for it. If the bits of a reduction depend on the order
-// of its values, it joins only a pass that folds it in the order that it has alone
+// of its values, it joins a pass only if the pass folds it in the same order as a pass of its own
 // (fold_order.hpp). A pass that has refused several values takes no more values. So the work grows
 // with the number of values, and not with its square.
 #pragma once
@@ -35,7 +35,7 @@ class growing_passes {
 
   /// Returns a pass with room for the stage: for a reduction, or for a value that is computed as a
   /// whole. The pass already counts the leaves of the stage; the caller adds the stage itself.
-  /// Reductions in one pass fold the same axes, and have the bits that they have alone.
+  /// Reductions in one pass fold the same axes. Each has the same bits as in a pass of its own.
   /// Cost     O(nodes of the input that the pass does not compute yet), for each of the few passes
   ///          with room; comparing orders adds a bounded number of nodes and plans
   growing_pass& pass_for(const detail::stage& current);

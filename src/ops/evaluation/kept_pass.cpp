@@ -28,7 +28,7 @@ int number_of_input(const tensor& values, const expression_form& form) {
   return static_cast<int>(found - all.begin());
 }
 
-// Whether the output could be written by every call: no two of its indices name one element.
+// Whether every call can write the output: no two of its indices name the same element.
 bool is_valid_output(const tensor& out) {
   return !out.layout().is_broadcast() && !self_overlaps(out.layout());
 }

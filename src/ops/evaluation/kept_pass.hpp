@@ -15,8 +15,8 @@ namespace shale::ops {
 
 /// The tape has the form's constants, in their order.
 struct kept_pass {
-  /// A tile takes half a kibibyte, and a thread keeps many passes. So tiles are kept only if they
-  /// are few; finding one of many is a small part of what it costs to run it.
+  /// A tile takes half a kibibyte, and a thread keeps many passes. So tiles are kept only if there
+  /// are few. If there are many, finding a tile costs little compared with running it.
   static constexpr index_t tiles_kept_max = 8;
 
   tape program;

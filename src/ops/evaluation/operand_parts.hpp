@@ -9,8 +9,8 @@
 
 namespace shale::ops {
 
-/// Pages of mapped tensors leave the memory of this process after a part is evaluated, if half of
-/// the budget does not hold them all.
+/// If half of the budget cannot hold all pages of the mapped tensors, their pages leave the memory
+/// of this process after each part is evaluated.
 class operand_parts {
  public:
   /// `operand` reads no stages.

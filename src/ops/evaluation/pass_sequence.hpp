@@ -6,8 +6,8 @@
 // common inputs are read once. A reduction has a pass of its own if sharing one would change its
 // bits. The outputs come last, with one pass for each shape, or several if one pass has no room for
 // all operands. Stages that compute one node as a whole have one result (stages.2). The result of a
-// stage is freed when the last pass that reads it has ended. A scan has a pass of its own, and so
-// have rolling reductions and transformed windows, whose results that pass reads as tiles
+// stage is freed when the last pass that reads it has ended. A scan has a pass of its own. So have
+// rolling reductions and transformed windows; their pass reads their results as tiles
 // (rolling_tiles.hpp, transformed_windows.hpp). Elements that are read from the tiles in which they
 // lie need no pass. If the result of one of these stages is an output that nothing else reads, the
 // stage writes that output itself.
@@ -115,9 +115,9 @@ class pass_sequence {
 
  private:
   // Runs the stages of one level. They do not read each other's results. Products, scans, results
-  // that are tiles and reads of tiles run at once, because they share no pass: so they free their
-  // operands before the stages after them allocate their results. The others join passes, which run
-  // when all of them are known.
+  // that are tiles and reads of tiles share no pass. Each of them runs immediately, so that it
+  // frees its operands before later stages allocate their results. The other stages join passes,
+  // which run when all passes of the level are known.
   template <class Allocate, class Multiply, class Read, class Body>
   void run_level(const stage_levels::value_type& stages, std::size_t level, Allocate allocate,
                  Multiply multiply, Read read, Body body) {
@@ -164,7 +164,7 @@ class pass_sequence {
     return current.scans.has_value() || is_tiles(current);
   }
 
-  // The readers of results in a level: those that run alone one by one, then all other stages.
+  // The readers of results in a level: each stage that runs alone, then all other stages together.
   static std::vector<stage_order::reader> readers_of(const stage_levels::value_type& stages) {
     std::vector<stage_order::reader> result;
     stage_order::reader others;
@@ -230,8 +230,9 @@ class pass_sequence {
     if (direct == direct_.end()) results_.add(made, into.view(made.shape));
   }
 
-  // Whether elements that are read from tiles can be stored in the output: nothing that is read for
-  // them lies there. Mapped outputs are written by a pass, which keeps them inside the budget.
+  // Whether elements that are read from tiles can be stored in the output directly. Nothing that is
+  // read for them may lie in the output. Mapped outputs are excluded: a pass writes them, and keeps
+  // them inside the budget.
   static bool can_read_into(const wanted_output& output, const detail::indexed_leaf& leaf) {
     if (output.sink || detail::is_mapped(output.into.storage())) return false;
     return !reads_indices_of(leaf, output.into);
@@ -244,8 +245,8 @@ class pass_sequence {
     return leaf && made.shape == made.input->shape && can_read_into(output, *leaf);
   }
 
-  // Whether `value` is computed from tiles of the sink. A pass that writes them replaces them
-  // meanwhile.
+  // Whether `value` is computed from tiles of the sink. A pass that writes the sink would replace
+  // these tiles while it still reads them.
   static bool reads(const node_ref& value, const tile_source* sink) {
     const auto nodes = post_order(value);
     return std::any_of(nodes.begin(), nodes.end(), [&](const node_ref& input) {
@@ -255,7 +256,8 @@ class pass_sequence {
   }
 
   // Whether the pass of a stage would replace elements before it has read them. The pass of a scan
-  // copies tensors that overlap its output, but tiles hide what they are computed from.
+  // copies tensors that overlap its output, but it cannot see the tensors that tiles are computed
+  // from.
   static bool replaces_its_input(const detail::stage& made, const wanted_output& output) {
     if (output.sink) return reads(made.input, output.sink);
     return is_tiles(made) && (reads_bytes_of(made.input, output.into) ||

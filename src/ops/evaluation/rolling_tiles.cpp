@@ -20,12 +20,12 @@ namespace {
 // A tile of short windows has about this many results.
 constexpr index_t tile_elements = index_t{1} << 17;
 
-// A window of all elements behind the axis that are computed together has at most this many
-// elements, unless it is so long that it has more with `behind_min` of them.
+// The elements behind the axis (along the axes after it) are computed side by side. Their windows
+// together have at most this many elements, unless the windows of `behind_min` elements have more.
 constexpr index_t window_elements = index_t{1} << 18;
 
-// The elements behind the axis that are computed together: those that lie side by side in files.
-// Along a short axis there may be more.
+// The number of elements behind the axis that are computed side by side. These lie side by side in
+// files. Along a short axis there may be more than `behind_max`.
 constexpr index_t behind_min = 16;
 constexpr index_t behind_max = 2048;
 
@@ -40,7 +40,8 @@ dims tile_in_memory(const dims& shape, index_t axis, index_t width) {
     tile[other] = std::clamp<index_t>(room, 1, tile[other]);
     return std::max<index_t>(room / tile[other], 1);
   };
-  // The elements under some windows in a row: not more than the operand has along the axis.
+  // The number of elements that `count` neighbouring windows cover. It is at most the extent of the
+  // operand along the axis.
   const auto elements_under = [&](index_t count) { return count + (width - 1); };
   const index_t widest = std::max(behind_max, tile_elements / elements_under(along));
   index_t room = std::clamp(window_elements / width, behind_min, widest);

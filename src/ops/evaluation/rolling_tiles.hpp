@@ -26,7 +26,7 @@ class rolling_tiles final : public tile_source {
   /// Throws   as `eval`
   void load(const dims& tile, const tensor& values) const override;
 
-  /// Nothing: the evaluations of the operand's parts count what they read.
+  /// Returns 0: the evaluations of the operand's parts count the bytes that they read.
   std::uint64_t stored_bytes(const dims&) const override { return 0; }
 
  private:

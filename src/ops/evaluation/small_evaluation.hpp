@@ -1,10 +1,9 @@
 // Evaluates a small expression in the calling thread, by a pass that the thread keeps.
 //
-// An evaluation of a few elements takes most of its time for what comes before and after the
-// kernels: walking the graph, compiling, planning, sharing out the work. None of this depends on
-// the elements, so a small expression is compiled once for its form, and later evaluations only
-// compare addresses. Whether an evaluation is small does not depend on the number of threads or on
-// the budget.
+// An evaluation of a few elements spends most of its time before and after the kernels: walking the
+// graph, compiling, planning, sharing out the work. None of this depends on the elements, so a
+// small expression is compiled once for its form, and later evaluations only compare addresses.
+// Whether an evaluation is small does not depend on the number of threads or on the budget.
 //
 // An evaluation is small if all of these hold:
 //   small_evaluation.cpp  it takes no longer than 2^16 additions

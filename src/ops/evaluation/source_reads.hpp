@@ -7,9 +7,9 @@
 
 namespace shale::ops {
 
-/// Whether the computation of `value` reads elements of the tile source with that identity at other
-/// places than those where their results are stored. `written` maps each element of `value` to the
-/// place where it is stored. Reads of stages do not count, because stages are computed before.
+/// Whether the computation of `value` reads an element of the tile source with that identity at one
+/// place, but stores the result at another. `written` maps each element of `value` to the place
+/// where it is stored. Reads of stages do not count, because stages are computed first.
 bool reads_elsewhere(const detail::node_ref& value, const void* identity,
                      const parallel::axis_map& written);
 bool reads_elsewhere(const expr& value, const void* identity, const parallel::axis_map& written);

@@ -49,9 +49,10 @@ std::size_t stage_order::level_of(const stage_facts& known) const {
   return known.made->reduces ? known.level : std::min(known.first_reader, level_count_) - 1;
 }
 
-// Goes from the outputs to the leaves: all readers of a node come before it. A stage may have
-// several leaves, and its level is final when the last of them has been looked at. Until then it is
-// too high, which does not change the smallest one.
+// Goes from the outputs to the leaves, so all readers of a node come before it. A stage may have
+// several leaves. Its level is final when the last of them has been looked at. Until then, the
+// level may be too high. This does no harm, because each input takes the smallest level of its
+// readers.
 void stage_order::find_first_readers() {
   for (auto value = order_.rbegin(); value != order_.rend(); ++value) {
     const node_facts& here = nodes_.at(*value);
@@ -106,9 +107,10 @@ std::size_t stage_order::uses(const stage& computed) const {
   return stages_[numbers_.at(&computed)].uses;
 }
 
-// Goes from the last reader to the first one. So the reader that finds a result is the last one
-// that reads it, and nodes that a later reader has looked at lead to nothing new. Nodes of level 0
-// read no stage, and neither does what they are computed from.
+// Goes from the last reader to the first one. So the first reader here that finds a result is the
+// last one that reads it. Nodes that a later reader has looked at are skipped, because they lead to
+// no other results. Nodes of level 0 are skipped too, because neither they nor their inputs read a
+// stage.
 std::vector<stage_order::stages> stage_order::read_last(std::span<const reader> readers,
                                                         std::size_t level) {
   std::vector<stages> result(readers.size());

@@ -63,17 +63,18 @@ class stage_order {
  private:
   static constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
 
-  // A level that reads a node is that of a stage. For outputs, it is the number of levels.
+  // The levels that read a node are those of the stages that read it. Outputs are read in the level
+  // after the last one, so that level is the number of levels.
   struct node_facts {
     std::size_t level = 0;            // how many levels must have run before the node can be read
     std::size_t stage = none;         // the number of the stage whose result this is
     std::size_t first_reader = none;  // the first level that reads the node, if it is no output
-    std::size_t last_reader = 0;      // the last one
+    std::size_t last_reader = 0;      // the last level that reads the node
     bool is_output = false;
   };
   struct stage_facts {
     std::shared_ptr<const detail::stage> made;
-    std::size_t level;  // the earliest one in which the stage can run
+    std::size_t level;  // the earliest level in which the stage can run
     stages joined = {};
     std::size_t uses = 0;
     std::size_t first_reader = none;

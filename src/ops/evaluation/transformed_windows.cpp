@@ -28,8 +28,8 @@ index_t power_of_two_from(index_t least) {
   return static_cast<index_t>(std::bit_ceil(static_cast<std::uint64_t>(least)));
 }
 
-// The lengths of transforms: at least twice the kernel, and longer as far as a block has room, but
-// never longer than all sums along an axis need.
+// The lengths of transforms. A length is at least twice that of the kernel. It is doubled while the
+// block has room, but it is never longer than all sums along the axis need.
 dims lengths_of(const dims& shape, const dims& taps) {
   dims lengths, most;
   double elements = 1;
@@ -41,7 +41,7 @@ dims lengths_of(const dims& shape, const dims& taps) {
     elements *= static_cast<double>(lengths[axis]);
   }
   while (2 * elements <= static_cast<double>(block_elements)) {
-    index_t shortest = -1;  // compared with the kernel
+    index_t shortest = -1;  // relative to the length of the kernel
     for (index_t axis = 0; axis < shape.size(); ++axis)
       if (lengths[axis] < most[axis] &&
           (shortest < 0 || lengths[axis] / taps[axis] < lengths[shortest] / taps[shortest]))
@@ -71,8 +71,8 @@ dims tile_of(const dims& shape, const dims& taps, const dims& lengths) {
 
 }  // namespace
 
-// What all blocks need of the kernel. The sum over t of x[p + t] w[t] has the spectrum of x times
-// that of w with the exponent of the other sign.
+// The data of the kernel that all blocks use. The spectrum of the sum over t of x[p + t] w[t] is
+// the spectrum of x times that of w, where w is transformed with the opposite sign of the exponent.
 struct transformed_windows::prepared_kernel {
   prepared_kernel(const dims& lengths, const tensor& weights)
       : transform(lengths),
@@ -104,14 +104,14 @@ transformed_windows::transformed_windows(const stage& made, node_ref input, cons
 
 transformed_windows::~transformed_windows() = default;
 
-// Other threads wait for the lock meanwhile. So preparing is no call of the engine.
+// Other threads wait for the lock meanwhile, so the preparation does not call the engine.
 const transformed_windows::prepared_kernel& transformed_windows::prepared() const {
   const std::lock_guard lock(mutex_);
   if (!kernel_) kernel_ = std::make_unique<const prepared_kernel>(lengths_, weights_);
   return *kernel_;
 }
 
-// The elements under the windows of a box, with zeros for what lies outside the operand.
+// The elements under the windows of a box, with zeros at the positions outside the operand.
 tensor transformed_windows::block_of(const region& box) const {
   tensor block = tensor::zeros(block_, dtype::complex128, &executor::current().pool());
   region inside = box, places = box;

@@ -1,12 +1,13 @@
 // Sums over windows by Fourier transforms, as a tile source: a tile is computed when a pass loads
-// it, from a block of the operand that is larger than the tile by the kernel (overlap-save). So the
-// operand may be anything that an expression reads, and larger than memory.
+// it, from a block of the operand. The block has the tile's elements and, beyond them, those that
+// the kernel reaches (overlap-save). So the operand may be anything that an expression reads, and
+// larger than memory.
 //
 // Invariants
-//   blocks.1  blocks are cut by the shapes of the result and of the kernel alone, so the bits of a
-//             result depend on neither layouts nor threads nor budget
-//   blocks.2  only sums whose window lies inside the block are kept, with zeros for what lies
-//             outside the operand: the transform itself is periodic
+//   blocks.1  the cuts into blocks depend on the shapes of the result and of the kernel alone, so
+//             the bits of a result do not depend on layouts, threads or budget
+//   blocks.2  the transform is periodic, so only sums whose window lies inside the block are kept;
+//             positions of the block outside the operand hold zeros
 #pragma once
 
 #include <memory>
@@ -33,7 +34,7 @@ class transformed_windows final : public tile_source {
   /// Throws   as `eval`
   void load(const dims& tile, const tensor& values) const override;
 
-  /// Nothing: the evaluations of the operand's parts count what they read.
+  /// Returns 0: the evaluations of the operand's parts count the bytes that they read.
   std::uint64_t stored_bytes(const dims&) const override { return 0; }
 
  private:

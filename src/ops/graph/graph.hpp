@@ -58,13 +58,13 @@ class boxed {
   std::unique_ptr<const T> held_;  // null if it was moved from
 };
 
-/// Elements in memory. A view of the leaf is the tensor's layout.
+/// Elements in memory. The tensor's layout expresses views of the leaf.
 struct tensor_leaf {
   explicit tensor_leaf(const tensor& held) : values(held) {}
   tensor values;
 };
 
-/// Elements of a tile source. A view of the leaf is the map.
+/// Elements of a tile source. The map expresses views of the leaf.
 struct source_leaf {
   std::shared_ptr<const tile_source> source;
   boxed<parallel::axis_map> map;
@@ -84,8 +84,8 @@ struct range_leaf {
   boxed<parallel::axis_map> map;
 };
 
-/// Random numbers. A view of the leaf is the layout: the element at a position of the layout is the
-/// one that the draw has at `first` plus that position.
+/// Random numbers. The layout expresses views of the leaf: the element at position p of the layout
+/// is the one that the draw has at position `first` + p.
 struct random_leaf {
   ops::distribution kind;
   ops::random_draw draw;
@@ -120,20 +120,20 @@ struct position_of_axis {
 
 /// Elements of an input at positions that indices name.
 struct indexed_leaf {
-  node_ref input;                 // a tensor leaf or a staged node; of a stage also a source leaf
-  std::vector<node_ref> indices;  // int64, of the shape that the map views; like `input`
-  std::vector<position_of_axis> axes;  // by axis of `input`; of a source leaf with other than one
-                                       // axis also one index that counts its elements
+  node_ref input;                 // a tensor leaf or a staged node; in a stage also a source leaf
+  std::vector<node_ref> indices;  // int64, of the shape that the map views; nodes as `input`
+  std::vector<position_of_axis> axes;  // by axis of `input`; for a source leaf whose rank is not 1,
+                                       // also one entry whose index counts all elements
   boxed<parallel::axis_map> map;
 };
 
-/// Sums of products: the element at p is the sum over t of weights[t] * input[p - before + t], over
-/// the positions t of `weights` for which that position lies inside the input.
+/// Sums of products: the element at p is the sum of weights[t] * input[p - before + t] over all
+/// positions t of `weights` for which p - before + t lies inside the input.
 struct window_leaf {
   node_ref input;                 // a tensor leaf or a staged node
   node_ref weights;               // likewise; contiguous, of the dtype in which sums are computed
   dims before;                    // by axis
-  boxed<parallel::axis_map> map;  // moves along every axis by itself and by 1; other views stage
+  boxed<parallel::axis_map> map;  // keeps all axes, with steps of 1; other views are staged
 };
 
 /// The inputs of an operation, at most three, without memory of their own.
@@ -175,10 +175,10 @@ struct cast_node {
 struct stage {
   node_ref input;
   node_ref factor = nullptr;  // right factor of a product; both factors are in memory or staged.
-                              // Of windows, the weights: in memory or staged, contiguous complex128
+                              // Windows: the weights, in memory or staged, contiguous complex128
   bool reduces = false;
   ops::reduction kind = ops::reduction::sum;
-  dims axes = {};  // the folded axes, ascending; or the one that is scanned or has the windows
+  dims axes = {};  // the folded axes, ascending; or the one axis of the scan or of the windows
   std::optional<ops::scan> scans = std::nullopt;
   index_t width = 0;  // of the windows whose elements `kind` reduces; 0 unless it is rolling
   std::optional<dims> before = std::nullopt;  // as in window_leaf; only for sums over windows
@@ -188,7 +188,7 @@ struct stage {
   dtype type = dtype::float32;
 };
 
-/// The result of a stage. A view of the leaf is the map.
+/// The result of a stage. The map expresses views of the leaf.
 struct staged_leaf {
   std::shared_ptr<const stage> from;
 

@@ -23,8 +23,8 @@ namespace shale::ops {
 inline const node_ref& node_of(const expr& value) { return detail::node_access::node(value); }
 inline expr expr_of(node_ref node) noexcept { return detail::node_access::made(std::move(node)); }
 
-/// The number of a weak constant: one that was written in C++ and has no dtype yet. Of any other
-/// expression, none.
+/// The number of a weak constant, which was written in C++ and has no dtype yet; nullopt for any
+/// other expression.
 inline std::optional<scalar> weak_number(const expr& value) {
   const node_ref& own = node_of(value);
   if (!is_weak(*own)) return std::nullopt;
@@ -32,7 +32,7 @@ inline std::optional<scalar> weak_number(const expr& value) {
 }
 
 /// The dtype to which an elementwise operation promotes its operands.
-/// Throws   as the same of nodes
+/// Throws   as promoted_dtype of nodes
 inline dtype promoted_dtype(const expr& a, const expr& b) {
   const node_ref nodes[] = {node_of(a), node_of(b)};
   return promoted_dtype(nodes);

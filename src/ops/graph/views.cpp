@@ -37,8 +37,8 @@ struct positions {
   index_t count;
 };
 
-// The positions from the lowest to the highest one along an input axis, of a view that is not
-// empty.
+// The range of positions along an input axis, from the lowest to the highest one that the view
+// reaches. The view is not empty.
 positions touched(const axis_map& map, index_t input_axis) {
   positions result{map.base[input_axis], 1};
   for (index_t axis = 0; axis < map.rank(); ++axis) {
@@ -50,7 +50,7 @@ positions touched(const axis_map& map, index_t input_axis) {
   return result;
 }
 
-// Pushes one map down to the leaves. A node that is reached on several ways is copied once.
+// Pushes one map down to the leaves. A node that is reached by several paths is copied once.
 class view_maker {
  public:
   explicit view_maker(const axis_map& map) : map_(map) {}
@@ -133,7 +133,8 @@ class view_maker {
     }
 
     // The elements that the view shows become a stage of their own, so that no other tile is loaded
-    // and no other index is looked at. Axes along which it repeats them are axes of the result only.
+    // and no other index is looked at. Axes along which the view repeats elements are axes of the
+    // result only.
     node_ref read_in_part(const staged_leaf& leaf, const axis_map& seen) const {
       axis_map part{.base = seen.base, .shape = {}, .from = {}, .step = {}};
       axis_map view = seen;

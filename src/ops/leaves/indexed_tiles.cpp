@@ -184,8 +184,9 @@ class planner {
   }
 
  private:
-  // The axis of the input along which an axis of the leaf moves for all indices alike, and with it
-  // an axis of the source; -1 if there is none.
+  // The only axis of the input that an axis of the leaf moves along. -1 if there is none, if an
+  // index depends on the axis of the leaf, or if no axis of the source belongs to the axis of the
+  // input.
   index_t input_moved_by(index_t leaf_axis) const {
     if (leaf_axis < 0 || plan_.is_flat) return -1;
     for (const tensor& index : indices_)

@@ -2,12 +2,13 @@
 // are loaded.
 //
 // The elements are sorted by the tiles that they lie in. The axes of the leaf that no index depends
-// on move along whole axes of the source. All other axes together count *points*; a point is a
-// position along the axes of the source that do not belong to the former.
+// on move along axes of the source. The positions along all other axes of the leaf are the
+// *points*. A point has one position along each of the remaining axes of the source.
 //
 // Invariants
 //   indexed_tiles.1  a tile is loaded if and only if an element lies in it, once for each part of the
-//                    points. A part has as many points as a quarter of the budget holds, or 4,096
+//                    points. A part has as many points as a quarter of the budget holds, but at
+//                    least 4,096
 //   indexed_tiles.2  the tiles of a part are loaded in the row-major order of the grid
 //   indexed_tiles.3  an index is read once, and checked, before its point is used
 #pragma once

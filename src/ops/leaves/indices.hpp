@@ -1,4 +1,4 @@
-// Converts and checks the indices of `take`, `gather`, `scatter` and their kind.
+// Converts and checks the indices of `take`, `gather`, `scatter` and similar functions.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ void require_not_longer(const dims& indices, const dims& array, index_t axis, co
                         const char* array_name);
 
 /// Whether `indexed` reads `count` elements of `a` from the tiles that they lie in: `a` is a view of
-/// a tile source, and has as many elements at least.
+/// a tile source, and has at least that many elements.
 bool is_read_from_tiles(const expr& a, index_t count);
 
 /// The elements of `a` at positions that the axes of `shape` and the indices name; indices come

@@ -6,8 +6,8 @@
 // is taken twice. Nothing is ever subtracted.
 //
 // Invariants
-//   rolling.1  a result is computed from the elements of its window alone: NaN and infinities end
-//              with the windows that hold them
+//   rolling.1  a result is computed from the elements of its window alone: NaN and infinities
+//              affect only the windows that hold them
 //   rolling.2  the order in which a window's elements are taken depends on its position along the
 //              whole axis alone, not on the part of the axis that is reduced at once
 // Source   M. van Herk, A fast algorithm for local minimum and maximum filters (1992); J. Gil and
@@ -29,7 +29,7 @@ struct windows_along {
 /// Computes a sum, mean, minimum or maximum of every window of `from` into `to`. Both are
 /// contiguous; `to` has as many windows along the axis, and the result's dtype of the reducer.
 /// Cost     O(elements of `from`), on the calling thread, and memory for the states of the windows
-///          of up to 64 lanes, but not for more than `width` windows of each
+///          of up to 64 lanes, for at most `width` windows of each lane
 /// Throws   std::bad_alloc, invalid_argument (another reduction, or a dtype for which it is not
 ///          defined)
 void reduce_windows(reduction kind, const tensor& from, const tensor& to,

@@ -19,7 +19,7 @@ using namespace detail;
 // A row of the result is computed in three parts. In the middle one, all taps lie inside the input.
 // If the input's rows are contiguous and have the dtype of the sums, the kernel reads them in
 // place. Everything else is *packed*: parts of the input are copied and converted into a buffer,
-// with zeros for what lies outside. Only short parts at the edges have such zeros.
+// with zeros at positions outside the input. Only short parts at the edges have such zeros.
 //
 // A zero times a finite weight leaves a sum unchanged: sums begin with +0 and never become -0.
 // Where weights are not finite, the products that lie outside are left out, one sum after the

@@ -76,7 +76,7 @@ const char* replaced = nullptr;
 // The kernel type that the environment asks for, if the CPU cannot run its kernels.
 const kernel_type* refused = nullptr;
 
-// The environment that OpenBLAS saw; kept, because another thread may still read it.
+// The environment that OpenBLAS saw. It is kept, because another thread may still read it.
 char** shown_environment = nullptr;
 
 // The kernel type of that name. Like OpenBLAS, it ignores the case of letters. Null if the type

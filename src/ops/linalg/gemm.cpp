@@ -39,7 +39,8 @@ matrix turned(const matrix& of) {
   return {of.first, of.columns, of.rows, of.column_stride, of.row_stride};
 }
 
-/// The distance of rows. That of a single row means nothing, but BLAS wants one that fits.
+/// The distance of rows. For a single row it has no meaning, but BLAS requires at least the number
+/// of columns.
 index_t leading_of(const matrix& row_major) {
   return row_major.rows == 1 ? std::max<index_t>(1, row_major.columns) : row_major.row_stride;
 }
@@ -83,7 +84,7 @@ void copy_rows(const matrix& to, const matrix& from, std::size_t item) {
                 static_cast<std::size_t>(to.columns) * item);
 }
 
-/// If rows of `out` lie further apart than BLAS counts, multiplies into a copy without gaps.
+/// If rows of `out` lie further apart than BLAS can count, multiplies into a copy without gaps.
 template <class T>
 void multiply_blas(const matrix& out, const matrix& a, const matrix& b, bool accumulate) {
   if (leading_of(out) <= leading_max) return call_blas<T>(out, a, b, accumulate);

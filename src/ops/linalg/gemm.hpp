@@ -24,12 +24,12 @@ struct matrix {
 };
 
 /// Whether `multiply` can read a matrix in place: one axis has stride 1, and the other has a
-/// positive stride, which is so large that rows (or columns) do not overlap, and not larger than
-/// BLAS counts: 2^31 - 1. So can it then read each block of the matrix.
+/// positive stride. That stride is so large that rows (or columns) do not overlap. It is at most
+/// 2^31 - 1, the largest number of BLAS. If this holds for a matrix, it holds for each block of it.
 bool readable_in_place(const matrix& operand) noexcept;
 
-/// Whether a copy of a matrix without gaps must be stored column by column for `multiply` to read
-/// it: as `preferred`, or the other way if rows or columns would lie too far apart.
+/// Whether a copy of a matrix without gaps is stored column by column, so that `multiply` can read
+/// it. The result is `preferred`, unless rows or columns would then lie too far apart for BLAS.
 bool readable_by_columns(index_t rows, index_t columns, bool preferred) noexcept;
 
 /// Whether a product replaces the elements of `out` or is added to them.

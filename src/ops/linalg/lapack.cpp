@@ -214,7 +214,8 @@ void ormqr(side where, operation how, integer rows, integer columns, integer ref
                                                   &work_count, &info, 1, 1);
 }
 
-// Whether no element of the diagonal is larger than the tolerance. It is not so if one is NaN.
+// Whether no element of the diagonal is larger than the tolerance. The result is false if one is
+// NaN.
 template <class T>
 bool is_small_diagonal(integer n, const T* a, real_of<T> tolerance) {
   for (index_t i = 0; i < n; ++i)

@@ -96,7 +96,8 @@ void trsm(part stored, operation how, diagonal ends, integer n, integer right_si
 
 /// a = q r, by Householder reflections: r in the upper triangle, the reflections below it and in
 /// `scales`. The work memory has geqrf_work elements.
-/// Throws   unsupported (geqrf_work and its kind: the size does not fit in 32 bits)
+/// Throws   unsupported (geqrf_work and the other functions of work sizes: the size does not fit in
+///          32 bits)
 template <class T>
 index_t geqrf_work(integer rows, integer columns);
 template <class T>

@@ -121,8 +121,8 @@ struct batch_work {
 
 /// Calls `body(context, number, work)` for every matrix of a batch, in parallel. Each thread
 /// holds a blas_buffer while it calls `body`. A result other than 0 is a failure: matrices with
-/// larger numbers may then stay uncomputed. Threads for whose work memory the budget has no room do
-/// not take part.
+/// larger numbers may then stay uncomputed. A thread does not take part if the budget has no room
+/// for its work memory.
 /// Returns  the first matrix that failed
 /// Throws   exceptions of `body`, out_of_memory, unsupported (as check_blas_kernels), cancelled
 std::optional<failed_matrix> run_matrices(const batch_work& work, executor& on,

@@ -171,8 +171,9 @@ struct operand {
 // staying block gets three quarters of the memory, and the passing block one quarter.
 //
 // Either operand may stay, and `inner` may be halved any number of times. The number of bytes read
-// is computed for each of these choices, and the smallest one is taken. A file is also read in part
-// of the gaps between the pieces of a block, so narrow blocks of row-major files are avoided.
+// is computed for each of these choices, and the smallest one is taken. Reading a block of a file
+// also reads a part of the gaps between its pieces, so narrow blocks of row-major files are
+// avoided.
 
 /// A block of a matrix is read in pieces of its rows (or columns, if it is stored by columns). The
 /// system also reads up to this many bytes of the gap between two pieces.

@@ -14,7 +14,8 @@ namespace {
 /// The children of a node.
 constexpr index_t fan_in = 8;
 
-/// The number of magnitude 1 by which a number is its magnitude; 1 if there is none.
+/// The phase of a number: the number divided by its magnitude. It is 1 if the magnitude is 0 or not
+/// finite.
 template <class T>
 T phase_of(const T& value) {
   const auto magnitude = std::abs(value);

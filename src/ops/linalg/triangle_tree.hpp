@@ -5,8 +5,9 @@
 //   level 1       s0            s1        s2 = r16  an only child moves up unchanged
 //   level 2              r                          the triangle of the whole matrix
 //
-// A node of q is the product of the blocks of q on the way from the root to it. That product is the
-// *factor* of the node. A block of rows is its own q times the factor of its leaf times r.
+// The q of each factorization has one block for each child. The product of the blocks on the path
+// from a node to the root is the *factor* of the node. A block of rows is its own q times the
+// factor of its leaf times r.
 //
 // Invariants
 //   triangle_tree.1  node j of a level has the children 8 j to 8 j + 7; the shape depends on the
@@ -38,8 +39,8 @@ enum class leaf_factors : std::uint8_t { dropped, kept };
 template <class T>
 class triangle_tree {
  public:
-  /// For so many leaves, at least one, whose triangles have `rows` rows and `columns` columns;
-  /// those of several leaves are square. Neither is 0.
+  /// Prepares a tree of `leaves` leaves, at least one. Their triangles have `rows` rows and
+  /// `columns` columns; if there are several leaves, the triangles are square. Neither extent is 0.
   /// Throws   as kept_matrices, if factors are kept
   triangle_tree(index_t leaves, lapack::integer rows, lapack::integer columns, leaf_factors keep,
                 executor& on);

@@ -38,8 +38,8 @@ struct pass_scan {
   dtype type;
 };
 
-/// A pass has outputs, or reductions that all fold `axes`, or a scan along the only one of `axes`
-/// with one output.
+/// A pass has outputs, or reductions that all fold `axes`, or a scan with one output. A scan goes
+/// along the only axis in `axes`.
 struct pass {
   dims shape;
   tape program;

@@ -10,8 +10,8 @@ namespace shale::ops {
 
 namespace {
 
-// The number of the first `count` elements whose keys are less than `key`, or, with `behind_equal`,
-// not greater. Without branches that depend on the elements.
+// Counts, among the first `count` elements, those whose keys are less than `key`, or with
+// `behind_equal` not greater. No branch depends on the elements.
 template <class T, bool behind_equal>
 index_t position_of(const typename order_keys<T>::bits* sorted, index_t count,
                     typename order_keys<T>::bits key) {

@@ -39,8 +39,8 @@ struct searched_ranks {
 searched_ranks search_ranks(dtype type, index_t count, const std::vector<index_t>& ranks,
                             index_t gathered_max, const part_loop& for_each_part, executor& on);
 
-/// Counts the elements of `part` that are equal to `element` in the order of sorting.hpp, from 0
-/// on, and copies the one of the number `number` to `to`.
+/// Numbers the elements of `part` that are equal to `element` in the order of sorting.hpp, from 0
+/// on. Copies the element with the number `number` to `to`.
 /// Returns  its index; if there are only n < `number` + 1 such elements, -1 - n
 index_t find_equal(const tensor& part, const tensor& element, index_t number, std::byte* to);
 

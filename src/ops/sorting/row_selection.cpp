@@ -41,7 +41,7 @@ struct candidate {
 };
 
 // Keeps the first k of the elements that it has seen. Indices rise, so an element whose key is
-// equal to that of the last one kept comes behind it.
+// equal to that of the last kept element comes behind it.
 template <class T>
 class first_elements {
   using bits = bits_of<T>;

@@ -11,8 +11,8 @@
 
 namespace shale::ops {
 
-/// A piece of a row that is worth a thread of its own has at least so many elements, and a unit of
-/// short rows has about as many.
+/// A piece of a row is worth a thread of its own if it has at least this many elements. A unit of
+/// short rows has about this many.
 inline constexpr index_t piece_elements_min = index_t{1} << 15;
 
 /// The last axis of a tensor, and all others together.

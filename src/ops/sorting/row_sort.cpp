@@ -16,7 +16,7 @@ namespace shale::ops {
 
 namespace {
 
-// What keys do not tell.
+// The numbers of elements that keys do not represent exactly.
 struct unkeyed {
   index_t nans = 0;
   index_t zeros = 0;

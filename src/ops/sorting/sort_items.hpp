@@ -1,4 +1,4 @@
-// Sorts items that all differ or of which equal ones cannot be told apart: keys, and pairs of a key
+// Sorts items that are all different, or whose equal items are identical: keys, and pairs of a key
 // and an index. Whole sequences are sorted by Highway, and long ones in pieces that threads share.
 #pragma once
 
@@ -33,7 +33,7 @@ void insertion_sort(Item* items, index_t count) {
   }
 }
 
-/// Sorts bytes, of which there are few different ones.
+/// Sorts bytes by counting each of their 256 values.
 inline void counting_sort(std::uint8_t* items, index_t count) {
   index_t counts[256] = {};
   for (index_t i = 0; i < count; ++i) ++counts[items[i]];

@@ -21,28 +21,30 @@ namespace {
 // A smaller budget counts as this one.
 constexpr std::size_t budget_bytes_min = std::size_t{256} << 10;
 
-// The elements of a run that are worth a read.
+// A part has at least this many elements, so that a read of it is worth its cost.
 constexpr index_t part_elements_min = 16;
 
 // Whether row_sort.hpp orders indices by pairs of 8 bytes; else by pairs of 16, in two copies.
 bool has_narrow_pairs(dtype type) { return item_bytes(type) < 8; }
 
-// The operand, the elements in order and, for a long lane, as much again; for indices, the operand,
-// the elements in order, the indices and their pairs.
+// The bytes for each element that is sorted in memory: the operand, the elements in order and, for
+// a long lane, as much again. For indices: the operand, the elements in order, the indices and
+// their pairs.
 std::size_t sorted_item_bytes(const file_order& order) {
   const std::size_t item = item_bytes(order.type);
   if (!order.as_indices) return 3 * item;
   return 2 * item + (has_narrow_pairs(order.type) ? 16 : 40);
 }
 
-// A part of a run, its place in a round, and what the round takes to be sorted.
+// The bytes for each element that is merged: in the part of a run, in a round, and in the memory
+// that sorts the round.
 std::size_t merged_item_bytes(const file_order& order) {
   const std::size_t item = item_bytes(order.type);
   if (!order.as_indices) return 4 * item;
   return 2 * item + (has_narrow_pairs(order.type) ? 32 : 56);
 }
 
-// The elements of each part if so many runs are merged.
+// The number of elements of each part if `runs` runs are merged.
 index_t part_length(const file_order& order, index_t runs, const executor& on) {
   return static_cast<index_t>(file_sort_bytes(on) / merged_item_bytes(order)) / runs;
 }
@@ -135,10 +137,10 @@ void sorted_runs::load_part(std::size_t run, const buffers& held) {
   own.last = left + more;
 }
 
-// What can be taken of each part. Of the runs that are not read to their end, one has the least
-// last element of its part, and is the earliest of those that do. Elements up to this one come
-// before all that are in the file; of elements that are equal to it, those of later runs do not
-// (runs.2).
+// What a round can take from each part. The bound is the least last element of a part, among the
+// runs that still have elements in the file; of several equal ones, the one of the earliest run.
+// Elements less than the bound come before all elements in the file. Elements equal to the bound do
+// so only in the run of the bound and in earlier runs (runs.2).
 template <class T>
 std::vector<sorted_runs::taken> sorted_runs::round_of(const buffers& held) const {
   using keys = order_keys<T>;

@@ -128,8 +128,8 @@ expr widened(const expr& a) { return is_small(a) ? astype(a, dtype::float32) : a
 // Floating and complex operands keep their dtype; integers become floats.
 expr in_fractions(const expr& a) { return is_inexact(a.dtype()) ? a : a * 1.0; }
 
-// The dtype of fractions for the operands: the dtype of `sqrt` for their promoted dtype. Numbers
-// without a dtype take no part.
+// The dtype of fractional results: the dtype of `sqrt` for the promoted dtype of the operands.
+// Numbers without a dtype do not take part in the promotion.
 dtype fraction_dtype(std::initializer_list<const expr*> operands) {
   std::optional<dtype> type;
   for (const expr* operand : operands)
@@ -137,7 +137,8 @@ dtype fraction_dtype(std::initializer_list<const expr*> operands) {
   return type ? in_fractions(astype(expr(0), *type)).dtype() : dtype::float64;
 }
 
-// The operand in that dtype. A number without a dtype still has none, but is no integer.
+// The operand, converted to `type`. An integer without a dtype becomes a float, and still has no
+// dtype.
 expr in_fractions(const expr& a, dtype type) {
   return weak_number(a) ? in_fractions(a) : astype(a, type);
 }
@@ -169,7 +170,7 @@ expr logaddexp(const expr& a, const expr& b) {
     refuse_complex(b, "logaddexp");
     const dtype type = fraction_dtype({&a, &b}), compute = detail::widened(type);
     const expr x = in_fractions(a, compute), y = in_fractions(b, compute);
-    // The difference of equal infinities is NaN, so equal operands do not take it.
+    // The difference of equal infinities is NaN, so it is not used for equal operands.
     const expr apart = where(x == y, 0.0, abs(x - y));
     const expr result = maximum(x, y) + log1p(exp(-apart));
     return compute == type ? result : astype(result, type);
@@ -184,7 +185,7 @@ expr lerp(const expr& a, const expr& b, const expr& weight) {
     const expr part = in_fractions(weight, abs(astype(expr(0), type)).dtype());
     const expr way = last - first, rest = 1 - part;
     const expr on_the_way = where(part < 0.5, first + part * way, last - rest * way);
-    // The way between finite points may overflow, and a multiple of an infinite way may be NaN.
+    // `way` may overflow between finite points, and a multiple of an infinite `way` may be NaN.
     const expr mixed = rest * first + part * last;
     const expr between = where(isfinite(way), on_the_way, mixed);
     return where(part == 0, first, where(part == 1, last, between));

@@ -62,8 +62,9 @@ expr extremum_of_numbers(const expr& a, const axes_option& axes, keepdims keep, 
   return where(all(isnan(a), axes, keep), std::numeric_limits<double>::quiet_NaN(), found);
 }
 
-// Numbers stand in the place of NaN that no other number can follow. If one of them is found, all
-// numbers are equal to it, and the first number is the result, wherever NaN comes before it.
+// Every NaN is replaced by `last`, which no number comes after in the order. If the extremum is
+// `last`, all numbers are equal to `last`. The result is then the position of the first number,
+// because an earlier `last` may stand for a NaN.
 expr position_of_extremum(const expr& a, std::optional<index_t> axis, keepdims keep, bool largest) {
   const auto position = [&](const expr& of) {
     return largest ? argmax(of, axis, keep) : argmin(of, axis, keep);
@@ -118,8 +119,8 @@ expr nanvar(const expr& a, const axes_option& axes, keepdims keep, double correc
   return allocating([&] {
     if (!is_inexact(a.dtype())) return var(a, axes, keep, correction);
     return in_wider_floats(a, [&](const expr& numbers) {
-      // A distance between infinities is NaN, and so is the result then. Only elements that are NaN
-      // are left out.
+      // The distance between two infinities is NaN, so the result is then NaN, too. Only elements
+      // that are NaN themselves are left out.
       const expr centre = nanmean(numbers, axes, keepdims::yes);
       const expr distance = where(isnan(numbers), 0, numbers - centre);
       const expr squares = sum(square(abs(distance)), axes, keep);

@@ -44,10 +44,10 @@ kernel_positions positions_along(index_t extent, index_t taps, window_mode mode)
   return {taps - 1, *count};
 }
 
-// If the kernel is longer than `a`, NumPy exchanges operands of one axis, and then reverses the
-// result of a correlation. That gives the positions at which `a` lies inside the kernel. In mode
-// `same`, an even number of elements has no middle; which of the two elements next to it is taken
-// depends on whether the result was reversed.
+// If the kernel is longer than `a`, and both have one axis, NumPy exchanges the operands. It then
+// reverses the result of a correlation. That gives the positions at which `a` lies inside the
+// kernel. In mode `same`, an even number of elements has no middle; which of the two elements next
+// to it is taken depends on whether the result was reversed.
 kernel_positions positions_of_shorter(index_t extent, index_t taps, window_mode mode,
                                       bool reversed) {
   switch (mode) {

@@ -119,7 +119,7 @@ class selection {
 
   index_t count() const noexcept { return count_; }
 
-  /// Prepares an operand beside the mask, of which the body of `for_each_slab` takes parts.
+  /// Prepares another operand than the mask. The body of `for_each_slab` then takes parts of it.
   /// Throws   as `eval`
   expr cut_with_mask(const expr& value) const {
     return whole_ || count_ == 0 ? value : with_computed_stages(value);
@@ -285,9 +285,9 @@ coordinate_columns columns_of(const std::vector<tensor>& coordinates) {
   return columns;
 }
 
-// Whether so many elements of `values` are selected by their coordinates: they are then read from
-// the tiles that they lie in. The coordinates take no more memory than the slabs of a selection, or
-// than all values.
+// Whether `count` elements of `values` are selected by their coordinates. They are then read from
+// the tiles that they lie in. This requires that the coordinates take no more memory than the slabs
+// of a selection, and no more than all values.
 bool is_selected_by_coordinates(const expr& values, index_t count, const executor& on) {
   if (values.rank() == 0 || count == 0 || !is_read_from_tiles(values, count)) return false;
   const auto bytes = static_cast<std::uint64_t>(count) * sizeof(std::int64_t) *

@@ -89,7 +89,7 @@ void store_at(std::byte* to, const std::byte* from) {
 
 template <class T>
 void add_at(std::byte* to, const std::byte* from) {
-  // A bool may be any byte, which is no bool of C++.
+  // A bool may be stored as any byte. As a C++ bool, most of these bytes would be invalid.
   using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
   Element a, b;
   std::memcpy(&a, to, sizeof(T));

@@ -34,7 +34,7 @@ void require_counts(const expr& counts, index_t length) {
                  std::to_string(length)});
 }
 
-// Throws   invalid_argument if a count is negative, as an integer beyond int64 is here too
+// Throws   invalid_argument if a count is negative; an integer beyond int64 is negative here, too
 index_t sum_of(std::span<const std::int64_t> counts) {
   index_t sum = 0;
   for (const std::int64_t count : counts) {
@@ -47,7 +47,7 @@ index_t sum_of(std::span<const std::int64_t> counts) {
   return sum;
 }
 
-// Each position as often as its count says. Looks for a cancellation now and then.
+// Each position as often as its count says. Checks for a cancellation at intervals.
 tensor repeated_positions(std::span<const std::int64_t> counts, index_t sum, const executor& on) {
   constexpr index_t between_looks = index_t{1} << 14;
   const tensor made = tensor::empty({sum}, dtype::int64, &on.pool());

@@ -31,7 +31,7 @@ dims extents_of(const named_array& a, const dims& names) {
   return extents;
 }
 
-/// The names of two arrays, sorted by what becomes of their axes in the product.
+/// The names of two arrays, sorted by the role of their axes in the product.
 struct axis_roles {
   dims batch;    // names that both arrays have, and that are kept
   dims inner;    // names that both arrays have, and that are summed

@@ -382,7 +382,7 @@ pivoted_cholesky_result pivoted_cholesky(const expr& a, triangle part,
                                          std::optional<double> tolerance) {
   return allocating([&] {
     require_tolerance(tolerance, "pivoted_cholesky");
-    const double limit = tolerance.value_or(-1);  // a negative one: LAPACK's default
+    const double limit = tolerance.value_or(-1);  // a negative one asks for LAPACK's default
     const lapack::part stored = as_part(part);
     require_square(a.shape(), "pivoted_cholesky");
     const factored_operand given(a, "pivoted_cholesky");

@@ -119,7 +119,8 @@ class open_product {
  private:
   using pair = std::pair<std::size_t, std::size_t>;
 
-  /// The names that at least one operand has, at least two operands, and at least three.
+  /// The names that at least one operand has, those that at least two have, and those that at least
+  /// three have.
   struct shared_names {
     name_set one, two, three;
 
@@ -132,14 +133,14 @@ class open_product {
       }
     }
 
-    /// The names that operands have beside two of them, whose names are `a` and `b`.
+    /// The names of all operands except two. The names of these two are `a` and `b`.
     name_set without(const name_set& a, const name_set& b) const {
       return three | (two & ~(a & b)) | (one & ~(a | b));
     }
   };
 
-  /// The pair whose product has the fewest elements. Of several such pairs it is the one with the
-  /// fewest multiplications, and of several of these the first one.
+  /// The pair whose product has the fewest elements. Among several such pairs, it is the one with
+  /// the fewest multiplications; among several of those, the first one.
   pair cheapest() const {
     const shared_names shared(operands_);
     pair best{0, 1};

@@ -1,5 +1,5 @@
-// Systems of equations with factored or triangular matrices: what `solve` and its kind have in
-// common.
+// Systems of equations with factored or triangular matrices: the common parts of `solve` and
+// similar functions.
 #pragma once
 
 #include <string>

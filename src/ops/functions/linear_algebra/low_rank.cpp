@@ -33,7 +33,7 @@ namespace {
 /// A matrix with more columns for each row is read by columns.
 constexpr index_t columns_by_rows_max = 16;
 
-/// What is asked for, checked.
+/// The request of the caller, after the checks.
 struct low_rank_request {
   index_t rank;
   index_t iterations;
@@ -88,8 +88,9 @@ tensor random_columns(generator& from, index_t rows, index_t columns, executor& 
   }
 }
 
-/// Makes the first element of the largest magnitude of each row of vh real and positive, and turns
-/// the columns of u as much. Both are row-major without gaps.
+/// Makes the first element of the largest magnitude of each row of vh real and positive. The column
+/// of u is multiplied by the phase that the row of vh loses, so the product stays the same. Both
+/// are row-major without gaps.
 template <class T>
 void fix_signs(const tensor& u, const tensor& vh) {
   const index_t rank = vh.shape(0), columns = vh.shape(1), rows = u.shape(0);
@@ -109,7 +110,7 @@ void fix_signs(const tensor& u, const tensor& vh) {
   }
 }
 
-/// Factors from those of a small matrix: q times `u` are the left vectors.
+/// Factors from those of a small matrix: q times `u` gives the left vectors.
 template <class T>
 low_rank_factors factors_of(std::shared_ptr<const tall_factors<T>> q, const expr& u,
                             const tensor& s, const expr& vh, index_t rank, executor& on) {
@@ -147,9 +148,9 @@ low_rank_factors exact_factors(const expr& a, const low_rank_request& wanted) {
 }
 
 // The range of a is found by multiplying random vectors by a, its adjoint, and a again, as often as
-// power iterations are wanted. Products are made orthonormal each time, or else all columns would
-// tend to the first singular vector, and what the small singular values add to them would be
-// rounded away. The products of a with vectors, y, have as many rows as a. They are not held: a
+// power iterations are wanted. Products are made orthonormal each time. Otherwise, all columns
+// would tend to the first singular vector, and the parts that belong to small singular values would
+// be rounded away. The products of a with vectors, y, have as many rows as a. They are not held: a
 // pass over a computes the triangle r of y = q r, and the next pass computes each block of y again,
 // and from it the block of q. The product z of the adjoint with q is held.
 //

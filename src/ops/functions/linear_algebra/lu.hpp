@@ -1,4 +1,4 @@
-// The LU factors of batches of matrices, and what becomes of matrices with NaN.
+// The LU factors of batches of matrices, and the treatment of matrices with NaN.
 #pragma once
 
 #include <algorithm>

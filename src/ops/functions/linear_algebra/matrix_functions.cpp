@@ -60,7 +60,7 @@ struct exponential_memory {
   }
 };
 
-/// The 1-norm of a column-major matrix; NaN if it has one.
+/// The 1-norm of a column-major matrix; NaN if an element is NaN.
 template <class T>
 double largest_column_sum(const T* matrix, integer n) {
   double largest = 0;

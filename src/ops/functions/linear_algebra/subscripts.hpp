@@ -28,7 +28,7 @@ struct subscripts {
   std::vector<subscript_term> operands;
   std::optional<subscript_term> result;
 
-  /// Reads "ij,jk->ik" and its kind. Spaces have no meaning, except inside "->" and "...".
+  /// Reads subscripts such as "ij,jk->ik". Spaces have no meaning, except inside "->" and "...".
   /// Throws   invalid_argument, with the position in the text
   static subscripts read(std::string_view text);
 

@@ -25,8 +25,8 @@ namespace {
 /// A block has about this many elements, unless the factored matrix is so wide that it needs more.
 constexpr index_t elements_in_block = index_t{1} << 18;
 
-/// The rows of a block are at least as many times the columns of what is factored. A lower number
-/// would make the matrices that are kept for blocks nearly as large as the operand.
+/// A block has at least this many rows for each column of the factored matrix. With a lower number,
+/// the matrices that are kept for blocks would be nearly as large as the operand.
 constexpr index_t rows_by_width = 4;
 
 /// Stands for a block that has an element that is refused.
@@ -134,7 +134,7 @@ class sums_in_pairs {
   }
 
   const index_t elements_;
-  std::vector<storage> waiting_;  // by the logarithm of how many matrices they are the sum of
+  std::vector<storage> waiting_;  // number k, if it is held, is the sum of 2^k matrices
 };
 
 // ---- blocks -------------------------------------------------------------------------------------
@@ -370,7 +370,7 @@ class tall_q final : public tile_source {
     shale::detail::allocating([&] { factors_->store_q(tile[0], turned_, values); });
   }
 
-  /// Nothing: the evaluations of the matrix's blocks count what they read.
+  /// Returns 0: the evaluations of the matrix's blocks count the bytes that they read.
   std::uint64_t stored_bytes(const dims&) const override { return 0; }
 
  private:

@@ -4,8 +4,8 @@
 // Invariants
 //   tall.1  blocks depend on the shapes alone, and a block is computed by one thread; so the bits
 //           of results depend neither on threads nor on the budget nor on the layout
-//   tall.2  a block with fewer rows than columns is extended by rows of zeros, if there are others;
-//           so all triangles are square
+//   tall.2  if there are several blocks, a block with fewer rows than columns is extended by rows
+//           of zeros; so their triangles are all square
 #pragma once
 
 #include <algorithm>
@@ -29,16 +29,16 @@ namespace shale::ops {
 struct row_blocks {
   index_t rows;
   index_t columns;
-  index_t width;  // the columns of what is factored
+  index_t width;  // the columns of the factored matrix
   index_t block;  // rows of a block; the last one may have fewer
 
-  /// Of a matrix without an extent of 0.
+  /// No extent of the matrix is 0.
   row_blocks(index_t row_count, index_t column_count, index_t factored_width);
 
   index_t count() const noexcept { return ceil_div(rows, block); }
   index_t rows_of(index_t number) const noexcept;
 
-  /// With the rows of zeros.
+  /// The number of rows of a block, including the rows of zeros.
   index_t height_of(index_t number) const noexcept;
 
   /// The rows of a triangle, and the columns of q.
@@ -107,13 +107,14 @@ class tall_factors {
   const tensor& r() const noexcept { return r_; }
   const row_blocks& cut() const noexcept { return matrix_->cut(); }
 
-  /// The adjoint of the matrix, times q. Factors were kept. Reads the matrix once.
+  /// The adjoint of the matrix, times q. Requires that factors were kept. Reads the matrix once.
   /// Shape    (columns of the matrix, columns of q); column-major without gaps
   /// Throws   as the constructor
   tensor adjoint_times_q(executor& on) const;
 
-  /// Stores rows of q, times a column-major matrix in memory if one is given, in `values`: those of
-  /// one block. Factors were kept. Reads that block of the matrix.
+  /// Stores the rows of q that belong to one block in `values`. If `turned` is given, they are
+  /// multiplied by it first; it is a column-major matrix in memory. Requires that factors were
+  /// kept. Reads that block of the matrix.
   /// Throws   as `eval`
   /// Threads  any
   void store_q(index_t number, const std::optional<tensor>& turned, const tensor& values) const;
@@ -131,8 +132,8 @@ class tall_factors {
   tensor r_;
 };
 
-/// q of such factors, times a column-major matrix in memory if one is given, as a tile source: a
-/// tile is a block of rows, which is computed when a pass loads it. q has columns.
+/// Makes a tile source of q, or of q times a column-major matrix in memory if one is given. A tile
+/// is a block of rows, which is computed when a pass loads it. q has at least one column.
 template <class T>
 std::shared_ptr<const tile_source> make_tall_q(std::shared_ptr<const tall_factors<T>> factors,
                                                std::optional<tensor> turned);

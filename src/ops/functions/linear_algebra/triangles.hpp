@@ -1,5 +1,5 @@
-// The triangles of column-major square matrices, n x n without gaps: what factorizations store, and
-// what `solve` and its kind read.
+// The triangles of column-major square matrices, n x n without gaps: factorizations store them, and
+// `solve` and similar functions read them.
 #pragma once
 
 #include <algorithm>

@@ -31,8 +31,9 @@ inline expr part_of(const expr& whole, const region& box) {
   return expr_of(make_part(node_of(whole), box));
 }
 
-/// The elements of a part of an operand, as `held_contiguous`. Pages of mapped elements that were
-/// copied leave the memory of this process, where those of all parts would exceed the budget.
+/// The elements of a part of an operand, as `held_contiguous`. Afterwards, the pages of mapped
+/// elements leave the memory of this process, because those of all parts together could exceed the
+/// budget.
 /// Throws   as `eval`
 inline tensor held_part(const expr& part) {
   const tensor held = held_contiguous(part);

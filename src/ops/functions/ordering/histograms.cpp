@@ -42,7 +42,7 @@ void require_weights(const expr& x, const std::optional<expr>& weights, const ch
 }
 
 // Calls `body(elements, weights)` for parts of the operands, contiguous and in row-major order.
-// What parts depend on as a whole is computed before, and held meanwhile.
+// Values that must be computed as a whole before any part are computed first, and held meanwhile.
 template <class Body>
 void for_each_part(const expr& x, const std::optional<expr>& weights, executor& on,
                    const Body& body) {
@@ -232,7 +232,8 @@ void require_histogram(const expr& x, const histogram_options& options) {
   require_weights(x, options.weights, "histogram");
 }
 
-// A range of width 1, or of the two floats next to the value if these are further away.
+// A range of width 1 around the value. If the float next to the value is further away than 0.5 on a
+// side, the range ends at that float.
 value_range range_around(double value) {
   constexpr double most = std::numeric_limits<double>::max();
   return {std::min(value - 0.5, std::nextafter(value, -most)),

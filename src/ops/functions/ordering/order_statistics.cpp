@@ -215,7 +215,7 @@ class ranked_lanes {
         on);
   }
 
-  // The index is that of one of the elements that are equal to the one with the rank.
+  // Several elements may be equal to the one with the rank. The index is that of one of them.
   static void find_in(const expr& lane, index_t rank, const tensor& value, const tensor& index,
                       executor& on) {
     const searched_ranks found = search_in(lane, {rank}, on);
@@ -283,8 +283,8 @@ class lane_quantiles {
   }
 
  private:
-  // The elements of a lane that count. They come first in its order. Of a lane that has NaN alone,
-  // one NaN counts.
+  // The number of elements of a lane that count. These come first in the order. If a lane has only
+  // NaN, one NaN counts.
   index_t length_of(index_t lane) const {
     if (!counts_) return lanes_.length();
     return std::max<index_t>(reinterpret_cast<const std::int64_t*>(counts_->data())[lane], 1);

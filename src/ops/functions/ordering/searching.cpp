@@ -32,8 +32,8 @@ void require_one_axis(const expr& operand, const std::string& subject) {
                 {"got shape " + to_string(operand.shape())});
 }
 
-// The dtype in which elements are compared: the promoted one. An integer without a dtype takes that
-// of the other operand, if it fits.
+// The dtype in which elements are compared: the promoted dtype. An integer without a dtype takes
+// the dtype of the other operand, if it fits.
 dtype compared_dtype(const expr& a, const expr& b) {
   const auto adapts = [](const expr& number, const expr& to) {
     const auto held = weak_number(number);
@@ -120,8 +120,8 @@ unique_with_counts distinct_in(const tensor& elements, executor& on) {
   return {found.values(), found.counts()};
 }
 
-// Slabs of an operand that does not fit follow one another in row-major order, so what is found in
-// earlier ones comes first.
+// Slabs of an operand that does not fit follow one another in row-major order, so elements that are
+// found in earlier slabs come first.
 unique_with_counts distinct_elements(const expr& x, const char* function) {
   executor& on = executor::current();
   require_order(x.dtype(), function);

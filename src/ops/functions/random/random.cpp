@@ -292,9 +292,10 @@ tensor permutation(generator& from, index_t count) {
     random_draw draw;
     draw.seed = from.seed();
     const auto words = ops::find_random_kernel(distribution::words, dtype::uint64);
-    // From the last place down, each place takes one of the numbers that are left, which its random
-    // word chooses. The word of a place has the position of the generator plus the place
-    // (R. Durstenfeld, Algorithm 235: random permutation, CACM 7, 1964).
+    // The loop goes from the last place to the first one. Each place takes one of the numbers that
+    // are left; the random word of the place chooses it. The word of a place has the position of
+    // the generator plus the place (R. Durstenfeld, Algorithm 235: random permutation, CACM 7,
+    // 1964).
     constexpr index_t held_max = 1024;
     std::array<std::uint64_t, held_max> held;
     __extension__ using product = unsigned __int128;

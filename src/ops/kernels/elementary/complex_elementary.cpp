@@ -26,8 +26,9 @@ std::complex<Part> exponential_2(std::complex<Part> a) {
   return std::polar(Part{1}, a.imag() * ln_2) * length;
 }
 
-// e^a - 1 = (expm1(x) cos y - 2 sin^2(y / 2)) + i e^x sin y: no difference of numbers near 1. If x
-// is infinite, terms would cancel, or be NaN beside one that decides.
+// e^a - 1 = (expm1(x) cos y - 2 sin^2(y / 2)) + i e^x sin y: the formula has no difference of
+// numbers near 1. If x is infinite, it is not used: terms would cancel, or one term would be NaN
+// although the other one decides the result.
 template <class Part>
 std::complex<Part> exponential_minus_1(std::complex<Part> a) {
   if (a.imag() == 0) return {std::expm1(a.real()), a.imag()};

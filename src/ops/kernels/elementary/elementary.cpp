@@ -152,8 +152,8 @@ inline bool any(Mask mask) {
 inline constexpr float tiny_float = 0x1p-13f;
 inline constexpr double tiny_double = 0x1p-27;
 
-/// Below these limits log1p(x) rounds to x. SLEEF divides by 2 + x first, which loses the last bit
-/// of a number that is subnormal then, and all bits of the smallest one.
+/// Below these limits log1p(x) rounds to x. SLEEF first divides by 2 + x. If the quotient is
+/// subnormal, the last bit is lost, and all bits of the smallest number.
 inline constexpr float tiny_in_log1p_float = 0x1p-24f;
 inline constexpr double tiny_in_log1p_double = 0x1p-53;
 
@@ -197,7 +197,7 @@ inline Vector unless_infinite(Vector x, Vector result, Wider wider) {
   return result;
 }
 
-// The functions of float64 that the baseline, too, has from SLEEF.
+// The functions of float64 that the baseline takes from SLEEF, too.
 void fill_double_in_all_units(kernel_table& table) {
   using V = doubles::vector;
   set_vector<doubles>(table, operation::hyperbolic_sine, [](V x) {

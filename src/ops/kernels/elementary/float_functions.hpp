@@ -73,7 +73,7 @@ inline float_vector select(lane_mask mask, float_vector yes, float_vector no) {
   return _mm512_mask_blend_ps(mask, no, yes);
 }
 
-/// a * 2^exponent, for lanes of a between 1/2 and 2, and an exponent of at most 254 in size.
+/// a * 2^exponent, for lanes of a between 1/2 and 2, and an exponent of at most 254 in magnitude.
 inline float_vector scaled(float_vector a, float_vector exponent) {
   return _mm512_scalef_ps(a, exponent);
 }

@@ -275,7 +275,8 @@ inline float_division<T> divide_slowly(T a, T b) {
   if (a - a != 0 || b != b) return {nan, nan};
   const double x = a, y = b;
   double remainder = fmod(x, y);
-  // Whole up to rounding. With at least 11 bits more than T has, the nearest whole number is exact.
+  // The quotient is whole up to rounding. `Wide` has at least 11 bits more than T, so the nearest
+  // whole number is exact.
   using Wide = std::conditional_t<sizeof(T) == 8, long double, double>;
   Wide quotient = (x - remainder) / y;
   if (sizeof(T) == 8 && quotient < 0x1p53 && quotient > -0x1p53)
@@ -332,7 +333,7 @@ inline float_division<T> divide_fast(T a, T b) {
           remainder == 0 ? zero_like<T>(b) : static_cast<T>(remainder)};
 }
 
-/// What a division gives: one method that is fast, and one for all pairs.
+/// The results of a division. `fast` serves most pairs, and `slow` all pairs.
 template <class T>
 struct floor_quotient {
   static T fast(T a, T b) { return divide_fast(a, b).quotient; }

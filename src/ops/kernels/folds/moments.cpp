@@ -195,8 +195,9 @@ struct moments {
   // Takes in the rows of a stack at once. With n rows before, their mean m, and the distances d of
   // the new values from m: the sum of squared distances from m grows by the sum of d * d, and the
   // mean moves by s / (n + height), where s is the sum of d. Distances from the moved mean are
-  // smaller, by s * s / (n + height) in all. This takes away at most half of the squares from the
-  // second stack on; in the first one the first d is 0, and a quarter is left.
+  // smaller, by s * s / (n + height) in all. From the second stack on, this takes away at most half
+  // of the squares. In the first stack the first d is 0, and at least a quarter of the squares is
+  // left.
   template <int height>
   static void rows(Columns& columns, const stacked_rows<T, height>& stack, column_range over,
                    index_t before) {

@@ -104,8 +104,8 @@ struct window_rows {
   }
 };
 
-/// Computes `count` vectors of sums: those that follow one another from `first` on, and as the last
-/// one that at `last`, whose old sums are `last_sums`. It may overlap the others.
+/// Computes `count` vectors of sums. All but the last one follow one another from `first` on. The
+/// last one lies at `last`, where it may overlap the others; its old sums are `last_sums`.
 template <class Sum, int count>
 inline void add_vectors(typename Sum::part* sums, const window_rows<Sum>& rows, index_t first,
                         index_t last, typename Sum::vector last_sums) {
