@@ -55,8 +55,8 @@ class writable_array {
 
   /// Stores `values`, converted to the array's dtype and broadcast to the region's shape.
   /// Cost     one pass over the region, in parallel. Each chunk that it touches is compressed; one
-  ///          that it covers in part is read first. In a dense array of `update`, the units of 2
-  ///          MiB from the region's first element to its last are copied first, once in a
+  ///          that it covers in part is read first. In a dense array of `update`, the units of
+  ///          2 MiB from the region's first element to its last are copied first, once in a
   ///          transaction
   /// Throws   invalid_argument (outside the array, shapes that do not broadcast, the transaction
   ///          has ended); not_found (the array was removed); corrupt (a chunk that is covered in
