@@ -9,8 +9,8 @@
 //   pipeline.3  one thread publishes at a time. It lives while there is something to publish
 //   pipeline.4  the writer lock is released once no transaction is active and nothing is left to
 //               publish. This happens before the last state ends, so a thread that has waited for
-//               that state finds the file free. No transaction begins with the lock that is held
-//               while another process waits for it
+//               that state finds the file free. While another process waits for the lock, no
+//               transaction of this object begins with it
 //   pipeline.5  if a generation cannot be published, no transaction begins any more: it would
 //               become durable although one before it is not
 //   pipeline.6  a commit that waits to be published holds no mapping: a process may have 65,530 of
