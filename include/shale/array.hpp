@@ -35,7 +35,7 @@ class tile_source;  // shale/tile_source.hpp
 /// Lifetime keeps its generation pinned
 class array {
  public:
-  /// The description of the array. These read no element.
+  /// These members describe the array. They read no element.
   const std::string& name() const;
   shale::dtype dtype() const;
   const dims& shape() const;
@@ -52,7 +52,7 @@ class array {
   /// The extents of a chunk; for a dense array, its shape.
   const dims& chunk_shape() const;
 
-  /// The stages of every chunk; for a dense array, none.
+  /// The stages that encode every chunk. A dense array has none.
   codec_spec codec() const;
 
   /// The value of elements that were never written.
@@ -82,37 +82,39 @@ class array {
   std::vector<std::pair<std::string, std::string>> attributes() const;
 
   /// The elements of a dense array in the file, mapped read-only without a copy. Engine calls
-  /// compare them with their checksums if the executor has checksum_use::compared. Before other
-  /// reads, call storage::compare_checksums.
-  /// Cost     O(1), reads no element. If the file cannot be mapped (docs/storage.md), reads all
+  /// compare them with their checksums if the executor has checksum_use::compared. To compare them
+  /// before other reads, call storage::compare_checksums.
+  /// Cost     O(1), and reads no element. If the file cannot be mapped (docs/storage.md), it reads
+  ///          all elements
   /// Throws   invalid_argument (a chunked array: `read` it, or use it as an expression),
   ///          out_of_memory (also for lack of address space), io
   tensor map() const;
 
   /// A part of the array as a new row-major tensor. Chunks are compared with their checksums when
   /// they are decoded. A dense array has one checksum for each MiB. With checksum_use::compared,
-  /// every MiB that the part touches is compared. Otherwise only those that lie inside the part as
-  /// a whole are, and only if the part is contiguous in the file.
-  /// Cost     one copy, and decoding of each chunk that the part touches, in parallel. Chunks that
-  ///          are read in part are found decoded the next time (executor::forget_chunks)
+  /// every MiB that the part touches is compared. Otherwise a MiB is compared only if it lies
+  /// completely inside the part, and if the part is contiguous in the file.
+  /// Cost     one copy, and decoding of each chunk that the part touches, in parallel. A chunk that
+  ///          is read in part is kept decoded for the next read (executor::forget_chunks)
   /// Throws   invalid_argument (outside the array), corrupt (a checksum), io, out_of_memory,
   ///          cancelled
   tensor read(const region& part) const;
   tensor read() const { return read(region::all(shape())); }
 
-  /// The elements that `expr(array).index(entries)` shows, as a new row-major tensor: slices with
-  /// steps, also negative ones.
+  /// Reads the elements that `expr(array).index(entries)` selects into a new row-major tensor.
+  /// Slices may have steps, also negative ones.
   /// Cost     as `eval`: decodes the chunks that hold one of the elements, in parallel
-  /// Throws   as map and read; invalid_argument (no such entries)
+  /// Throws   as map and read; invalid_argument also for entries that do not fit the array
   tensor read_at(std::span<const index_entry> entries) const;
   tensor read_at(std::initializer_list<index_entry> entries) const {
     return read_at(std::span<const index_entry>(entries.begin(), entries.size()));
   }
 
-  /// Reads a part of the array into `out`, which has its shape, any layout and any dtype. After an
-  /// exception, `out` may be partly written.
-  /// Cost     as read; another dtype costs as `eval`
-  /// Throws   as read; invalid_argument also for another shape, access_denied (`out` is read-only)
+  /// Reads a part of the array into `out`. `out` has the shape of the part, and may have any layout
+  /// and any dtype. After an exception, `out` may be partly written.
+  /// Cost     as read; for another dtype than the array's, as `eval`
+  /// Throws   as read; invalid_argument also if `out` has another shape; access_denied (`out` is
+  ///          read-only)
   void read_into(const tensor& out, const region& part) const;
   void read_into(const tensor& out) const { read_into(out, region::all(shape())); }
 
@@ -124,20 +126,22 @@ class array {
   /// The chunks of the array as tiles. Null for dense arrays.
   std::shared_ptr<const tile_source> tiles() const;
 
-  /// Up to `limit` chunks that the file stores, in row-major order of the grid: the first ones, or
-  /// those after the chunk `after`. Chunks that are missing read as the fill value.
-  /// Cost     reads the pages of the index that list them (about 90 chunks each), and no element
-  /// Throws   invalid_argument (a dense array; one that the running transaction has changed;
+  /// Lists up to `limit` chunks that the file stores, in row-major order of the grid. The list
+  /// begins after the chunk `after`, or at the first chunk if `after` is nothing. A chunk that the
+  /// file does not store reads as the fill value.
+  /// Cost     reads the pages of the index that list them (a page lists about 90 chunks), and no
+  ///          element
+  /// Throws   invalid_argument (a dense array; an array that the running transaction has changed;
   ///          `after` lies outside of the grid), corrupt (damaged metadata), io, out_of_memory
   /// Lifetime the bytes stay at these places for as long as the array, or another handle of its
   ///          generation, lives
   std::vector<stored_chunk> stored_chunks(const std::optional<dims>& after = std::nullopt,
                                           std::size_t limit = SIZE_MAX) const;
 
-  /// The bytes of a chunk as the file stores them, compared with their checksum. There are none if
-  /// the file does not store the chunk.
-  /// Cost     one path of the index, and a read of the bytes
-  /// Throws   as stored_chunks; corrupt also for another checksum
+  /// Reads the bytes of a chunk as the file stores them, and compares them with their checksum. The
+  /// result is empty if the file does not store the chunk.
+  /// Cost     reads one path of the index tree, and the bytes
+  /// Throws   as stored_chunks; corrupt also if the checksum differs
   std::vector<std::byte> read_stored_chunk(const dims& index) const;
 
  private:

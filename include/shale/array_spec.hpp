@@ -1,4 +1,4 @@
-// The description of an array that is made: dtype, shape, and how its elements are stored.
+// Describes a new array: its dtype, its shape, and how its elements are stored.
 #pragma once
 
 #include <cstddef>
@@ -23,13 +23,13 @@ enum class shuffle_mode : std::uint8_t { none, byte, bit };
 
 /// How chunks are compressed.
 enum class compressor : std::uint8_t {
-  zstd,  ///< packs well, at every level
-  lz4,   ///< packs less, and decodes most data about twice as fast
+  zstd,  ///< compresses well, at every level
+  lz4,   ///< compresses less, and decodes most data about twice as fast
 };
 
-/// A compressor and how hard it tries. Levels are the compressor's own: higher ones pack more and
-/// take longer to encode, but not to decode. zstd has levels from -100 to 22, lz4 from -100 to 12,
-/// of which 0, 1 and 2 are one.
+/// A compressor and its level. A higher level compresses more and takes longer to encode, but not
+/// to decode. zstd has levels from -100 to 22. lz4 has levels from -100 to 12, of which 0, 1 and 2
+/// are the same.
 struct compression {
   shale::compressor compressor = shale::compressor::zstd;
   int level = 1;
@@ -66,8 +66,8 @@ struct array_spec {
   dims shape;
   array_kind kind = array_kind::dense;
 
-  /// For chunked arrays. Without a value, that of `default_chunk_shape`: about 1 MiB, longer along
-  /// later axes.
+  /// For chunked arrays. Without a value, `default_chunk_shape` chooses the shape: about 1 MiB,
+  /// longer along later axes.
   std::optional<dims> chunk_shape = std::nullopt;
   codec_spec codec = {};
 
@@ -84,7 +84,7 @@ struct array_form {
 };
 
 /// A chunk shape of at most about `target_bytes` for an array of that shape.
-/// Throws   invalid_argument (a negative extent, too many elements, no dtype)
+/// Throws   invalid_argument (a negative extent, too many elements, `type` is no dtype)
 dims default_chunk_shape(const dims& shape, dtype type, std::size_t target_bytes = 1u << 20);
 
 }  // namespace shale

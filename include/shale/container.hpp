@@ -25,13 +25,13 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// The longest time that a call may wait: below 0 counts as 0, above 100 years as 100 years.
-/// (<chrono> would add 4,000 lines to every user.)
+/// The longest time that a call may wait. A value below 0 counts as 0, and one above 100 years as
+/// 100 years. (<chrono> would add 4,000 lines to every file that includes this header.)
 struct timeout {
   std::int64_t ms = 0;
 };
 
-/// Do not wait; wait for up to ten seconds.
+/// `no_wait` does not wait. `wait_default` waits for up to ten seconds.
 inline constexpr timeout no_wait{0};
 inline constexpr timeout wait_default{10'000};
 
@@ -87,10 +87,11 @@ class container {
   snapshot latest() const;
 
   /// Begins the next generation. Waits for transactions of other threads and processes, up to
-  /// `limit`. If commits without waiting are under way, it begins with their changes. If they are
-  /// 1,024, or if another process waits to write, it waits until they are durable.
-  /// Cost     writes both superblocks again, and a sync of the device; neither if commits without
-  ///          waiting are under way
+  /// `limit`. If commits of `transaction::commit_async` are under way, it begins with their
+  /// changes. If 1,024 of them are under way, or if another process waits to write, it waits
+  /// until they are durable.
+  /// Cost     writes both superblocks again, and syncs the device once. It does neither if commits
+  ///          of `commit_async` are under way
   /// Throws   as latest; busy (the time is over), access_denied (a mode that only reads),
   ///          unsupported (on a network file system), out_of_space, io (also if an earlier sync of
   ///          this container, or a commit_async, failed)
@@ -101,17 +102,17 @@ class container {
   /// Throws   as latest
   std::optional<std::uint64_t> wait_newer(std::uint64_t seen, timeout limit) const;
 
-  /// Checks all metadata and all elements of the newest generation. Damage becomes findings, not
-  /// exceptions. Arrays of later versions are no damage: the result names them.
-  /// Cost     reads all bytes of the generation, in parallel. A damaged or hostile file, whose
-  ///          arrays name the same bytes many times, costs no more: what exceeds the file is not
-  ///          read
+  /// Checks all metadata and all elements of the newest generation. Damage is reported as findings,
+  /// not as exceptions. An array of a later version is not damage: the result names it.
+  /// Cost     reads all bytes of the generation, in parallel. In a damaged or hostile file, arrays
+  ///          may name the same bytes many times. That costs no more, because at most as many bytes
+  ///          as the file has are read
   /// Throws   as latest; cancelled
   verification verify() const;
 
-  /// Tells what takes the bytes of the file: the arrays of the newest generation, its metadata,
-  /// older generations that are held, and free space. An array of a later version has a problem
-  /// instead.
+  /// Reports how many bytes of the file are taken by the arrays of the newest generation, by its
+  /// metadata, by older generations that are held, and by free space. For an array of a later
+  /// version, the report has a problem instead.
   /// Cost     reads all metadata, and no element
   /// Throws   as latest; corrupt also for damaged metadata of any array
   space_report space() const;

@@ -1,6 +1,7 @@
-// Units and coordinates of arrays, by the conventions of CF and xarray. Both are attributes that
-// are texts: `units`, and `coordinates`, a list of names with blanks between them. The array that
-// has the name of a dimension holds the coordinates of its positions (dimension_names.hpp).
+// Units and coordinates of arrays, by the conventions of CF and xarray. Both are stored as texts in
+// attributes. `units` holds the unit, and `coordinates` a list of names with blanks between them.
+// The array that has the name of a dimension holds the coordinates along that dimension
+// (dimension_names.hpp).
 //
 //   transaction change = file.begin();
 //   set_dimension_names(change, "t2m", {"time", "y", "x"});   // with 1-d arrays "time", "y", "x"
@@ -22,13 +23,13 @@ namespace [[gnu::visibility("default")]] shale {
 inline constexpr std::string_view units_key = "units";
 inline constexpr std::string_view coordinates_key = "coordinates";
 
-/// The unit of the elements of an array, as "m s-1"; nothing if it has none. Shale does not parse
-/// it.
+/// The unit of the elements of an array, for example "m s-1"; nothing if it has none. Shale does
+/// not parse it.
 /// Throws   invalid_argument (the attribute is no text), corrupt (it is damaged), each naming the
 ///          array; out_of_memory
 std::optional<std::string> units(const array& stored);
 
-/// Says in which unit the elements of an array are. The elements stay as they are.
+/// Sets the unit of the elements of an array. The elements stay as they are.
 /// Cost     as transaction::set_attribute
 /// Throws   as transaction::set_attribute; invalid_argument also if the text is not UTF-8
 void set_units(transaction& change, std::string_view array, std::string_view text);
@@ -38,10 +39,10 @@ void set_units(transaction& change, std::string_view array, std::string_view tex
 /// Throws   as units
 std::vector<std::string> coordinate_names(const array& stored);
 
-/// Names the arrays that hold further coordinates of an array, besides those with the names of its
-/// dimensions: latitudes of a curved grid, a name for each station. They need not exist yet. A name
-/// is one in the same level of names; with a '/' in it, it goes down from that level; with a '/' at
-/// its start, from the level above all.
+/// Names the arrays that hold further coordinates of an array, besides the arrays with the names of
+/// its dimensions. Examples are the latitudes of a curved grid, and a name for each station. The
+/// arrays need not exist yet. A name without '/' is that of an array in the same level of names. A
+/// name with '/' is a path that begins in that level, or in the top level if it starts with '/'.
 /// Cost     as transaction::set_attribute
 /// Throws   as transaction::set_attribute; invalid_argument also if a name is empty, has a blank,
 ///          or is not UTF-8
@@ -60,9 +61,9 @@ struct array_coordinates {
   std::vector<array> others;           ///< those of `coordinate_names`, in their order
 };
 
-/// Finds the coordinates of the array of that name. The coordinates of an axis are the array in the
-/// same level of names that has one axis and the name of the dimension; if it names its own axis,
-/// that is this name too. An array may be its own.
+/// Finds the coordinates of the array of that name. The coordinates of an axis are an array in the
+/// same level of names. It has one axis, and its name is that of the dimension. If it has a
+/// dimension name of its own, that is the same name too. An array can be its own coordinates.
 ///
 ///    const array_coordinates found = find_coordinates(file.latest(), "t2m");
 ///    tensor times = found.axes[0].variable->read();
@@ -70,9 +71,9 @@ struct array_coordinates {
 /// Cost     O(log arrays) pages of metadata for each axis and each name, and no element
 /// Throws   as snapshot::at for the array, and for those that it names; as dimension_names, units
 ///          and, for an array of `coordinate_names`, logical_dtype_of; not_found also if such an
-///          array does not exist; corrupt also if coordinates do not fit: another extent than the
-///          axis has, or an axis that the array does not have, other than that of the characters of
-///          texts. Each names both arrays
+///          array does not exist; corrupt also if coordinates do not fit: they have another extent
+///          than the axis, or an axis that the array does not have (the axis of the characters of
+///          texts is allowed). Each names both arrays
 array_coordinates find_coordinates(const snapshot& generation, std::string_view name);
 
 }  // namespace shale

@@ -21,7 +21,7 @@ inline constexpr std::string_view dimension_names_key = "_ARRAY_DIMENSIONS";
 ///          for each axis; a damaged attribute), each naming the array; out_of_memory
 std::optional<std::vector<std::string>> dimension_names(const array& stored);
 
-/// Names the dimensions of an array, which had other names, or none.
+/// Names the dimensions of an array. This replaces the names that they had.
 ///
 ///    transaction change = file.begin();
 ///    set_dimension_names(change, "dem", {"y", "x"});

@@ -12,8 +12,8 @@ namespace [[gnu::visibility("default")]] shale {
 /// Threads  every member may be called from any thread
 class pending_commit {
  public:
-  /// The number of its generation. If that is published together with later ones, no snapshot ever
-  /// shows it alone.
+  /// The number of the transaction's generation. If it is published together with later ones, no
+  /// snapshot ever shows it alone.
   std::uint64_t generation() const;
 
   /// Whether the transaction, with all before it, is durable. False while it is under way, and if
@@ -22,10 +22,10 @@ class pending_commit {
 
   /// Returns once the transaction is durable. If no later one has begun, the writer lock is free by
   /// then.
-  /// Throws   what `commit` throws if it fails after its first sync; the error of a transaction
-  ///          before it, on whose changes it was built: none of its changes is in the file then,
-  ///          unless the message says that its generation may exist. invalid_argument in a forked
-  ///          child of the process that committed; out_of_memory
+  /// Throws   what `commit` throws if its first sync or a later step fails; the error of an earlier
+  ///          transaction with whose changes this one began. Then none of its changes is in the
+  ///          file, unless the message says that its generation may exist. invalid_argument in a
+  ///          forked child of the process that committed; out_of_memory
   void wait() const;
 
  private:

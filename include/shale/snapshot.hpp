@@ -42,35 +42,36 @@ class snapshot {
 
   /// Up to `limit` names that begin with `prefix` and come after `after`, sorted by their bytes.
   /// All are UTF-8 without control characters.
-  /// Throws   as every member; corrupt also for a name among them that no array can have
+  /// Throws   as every member; corrupt also if one of them is a name that no array can have
   std::vector<std::string> names(std::string_view prefix = {}, std::string_view after = {},
                                  std::size_t limit = SIZE_MAX) const;
 
-  /// Up to `limit` children of a level of names that come after `after`, sorted by the bytes of
-  /// their names: arrays, and levels, whose names end with '/'. A level is named with or without a
-  /// '/' at its end; the level above all is "". One that does not exist has no children.
+  /// Lists up to `limit` children of a level of names that come after `after`, sorted by the bytes
+  /// of their names. A child is an array, or a level, whose name ends with '/'. `level` may be
+  /// given with or without a '/' at its end; the top level is "". A level that does not exist has
+  /// no children.
   ///
   ///    std::vector<level_entry> below = file.latest().children("raw/2026");
   ///
-  /// Cost     O(log arrays) pages of metadata for each child, however much is below it
-  /// Throws   as names; of the names below a child it looks at one
+  /// Cost     O(log arrays) pages of metadata for each child, for any number of arrays below it
+  /// Throws   as names, but it reads only one of the names below a child
   std::vector<level_entry> children(std::string_view level = {}, std::string_view after = {},
                                     std::size_t limit = SIZE_MAX) const;
 
-  /// Attributes of a level of names, and of the container, which is the level "". As the members of
-  /// `array` with these names.
+  /// The attributes of a level of names. The container is the level "". These work as the members
+  /// of `array` with these names.
   ///
   ///    std::optional<std::string> title = file.latest().attribute_as<std::string>("title");
   ///
-  /// Throws   also invalid_argument (`attribute_as`: it is of another kind), unsupported (of a
-  ///          later version)
+  /// Throws   as every member; invalid_argument also if the attribute is of another kind
+  ///          (`attribute_as`); unsupported (the attribute is of a later version)
   template <attribute_type T>
   std::optional<T> attribute_as(std::string_view key, std::string_view level = {}) const;
   std::optional<attribute_value> typed_attribute(std::string_view key,
                                                  std::string_view level = {}) const;
   std::vector<std::pair<std::string, std::string>> attributes(std::string_view level = {}) const;
 
-  /// The levels that have attributes, the container as "".
+  /// The levels that have attributes. The container is the level "".
   /// Cost     reads the names of all arrays
   std::vector<std::string> levels_with_attributes() const;
 

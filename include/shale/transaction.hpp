@@ -22,14 +22,15 @@ namespace [[gnu::visibility("default")]] shale {
 
 /// The next generation. Nobody else sees it before `commit`. Destruction without commit aborts, and
 /// the file stays as it was.
-/// Throws   from every member but `abort`: invalid_argument (moved from; for all but `generation`
-///          also: the transaction has ended), out_of_memory, io, corrupt (damaged metadata),
-///          out_of_space, unsupported (a call that names an array of a later version)
+/// Throws   from every member but `abort`: invalid_argument (it was moved from; except from
+///          `generation`, also after the end of the transaction), out_of_memory, io, corrupt
+///          (damaged metadata), out_of_space, unsupported (a call that names an array of a later
+///          version)
 /// Threads  every member may be called from any thread. Calls that make, remove or rename arrays
 ///          take turns; different arrays, or different chunks of one, can be written in parallel.
-///          `commit` waits for writes that have begun, `abort` makes them throw; later ones throw.
-///          Stores through tensors from writable_array::map must end before `commit`. No thread may
-///          use the handles of an array while it is renamed
+///          `commit` waits for writes that have begun; `abort` makes them throw. Later writes
+///          throw. Stores through tensors from writable_array::map must end before `commit`. No
+///          thread may use the handles of an array while it is renamed
 /// Lifetime holds the writer lock until commit, abort or destruction; after `commit_async`, until
 ///          that generation is durable
 class transaction {
@@ -48,63 +49,70 @@ class transaction {
   /// arrays at the same time. A dense array starts as zeros. A chunked array starts with the fill
   /// value everywhere, and takes no space.
   /// Cost     O(levels of the name); reserves the space of a dense array
-  /// Throws   as every member; already_exists (also a level that is an array, or a name that is a
-  ///          level: the error names both); invalid_argument (name, dtype, shape, chunk shape,
-  ///          codec; a dense array with a chunk shape, a codec or a fill value other than 0)
+  /// Throws   as every member; already_exists (also if a level of the name is an array, or if the
+  ///          name is that of a level: the error names both); invalid_argument (name, dtype, shape,
+  ///          chunk shape, codec; a dense array with a chunk shape, a codec or a fill value other
+  ///          than 0)
   writable_array create(std::string_view name, const array_spec& spec);
 
   /// Makes a new array of the given values, with their dtype and shape.
   /// Cost     as `eval` of the expression, block by block: the values need not fit into memory
-  /// Throws   as the other one, and as writable_array::write. Then the array does not exist
+  /// Throws   as `create` of a specification, and as writable_array::write. Then the array does not
+  ///          exist
   /// Threads  a commit that begins meanwhile waits for the whole call
   writable_array create(std::string_view name, const expr& values, const array_form& form = {});
 
-  /// Makes a copy of an array of any container, with its form, fill value and attributes, and so
-  /// with its dimension names. Chunks are not decoded, and those that are absent stay absent.
+  /// Makes a copy of an array of any container. The copy has the form, the fill value and the
+  /// attributes of the array, and so its dimension names too. Chunks are not decoded, and those
+  /// that are absent stay absent.
   /// Cost     as writable_array::copy_from
-  /// Throws   as the first one, and as writable_array::copy_from. Then the array does not exist
-  /// Threads  as the one of values
+  /// Throws   as `create` of a specification, and as writable_array::copy_from. Then the array does
+  ///          not exist
+  /// Threads  as `create` of values
   writable_array create_copy(std::string_view name, const array& from);
 
-  /// Makes a new array in the place of the one of that name, if there is one, which ends as with
-  /// `remove`: nothing of it is kept, attributes neither. Until the new array has its values, the
-  /// old one stays, so that the values may read it; and the new one is listed as `.new-1`, or with
-  /// the next number that is free.
+  /// Makes a new array of that name. If there is an array of the name already, it is removed as by
+  /// `remove`, together with its attributes. The old array stays until the new one has its values,
+  /// so the values may read it. Until then the new array is listed as `.new-1`, or with the next
+  /// number that is free.
   ///
   ///    transaction change = file.begin();
   ///    change.create_or_replace("dem", expr(*change.find("dem")) * 2);
   ///
   /// Cost     as `create`, and as `remove` of the old array
-  /// Throws   as `create` (already_exists only for levels), and as `remove`. The old array is as
-  ///          before then, or, if even that fails, `commit` refuses
-  /// Threads  two calls for one name come one after the other, in an order that is not fixed. A
-  ///          commit that begins meanwhile waits for the whole call
+  /// Throws   as `create` (already_exists only for levels), and as `remove`. Then the old array is
+  ///          as before. If it cannot be restored, `commit` refuses
+  /// Threads  two calls for one name take effect one after the other, in any order. A commit that
+  ///          begins meanwhile waits for the whole call
   writable_array create_or_replace(std::string_view name, const array_spec& spec);
   writable_array create_or_replace(std::string_view name, const expr& values,
                                    const array_form& form = {});
 
-  /// An existing array, which can then be changed. Older generations keep their elements. Before a
-  /// part of a dense array is written, it is copied to new space, in units of 2 MiB from its first
-  /// element to its last, and compared with its checksums; generations share the other units. Of a
-  /// chunked array, the chunks that are written are stored in new space.
+  /// Makes an existing array writable. Older generations keep their elements. Before a part of a
+  /// dense array is written, the units of 2 MiB from its first element to its last are compared
+  /// with their checksums and copied to new space. Generations share the other units. The chunks of
+  /// a chunked array that are written are stored in new space.
   /// Cost     O(1)
   /// Throws   as every member; not_found, with names that are similar
   writable_array update(std::string_view name);
 
   /// Gives an array another extent along any axes. Elements that the old shape did not have read as
-  /// the fill value (of a dense array: 0), also where the array was longer before. (In a chunk that
-  /// is stored, the codec's bitround rounds the fill value too.) Older generations keep their shape
-  /// and elements. Arrays that this transaction's `update`, `resize` and `append` returned before,
-  /// and those of `find` after them, throw invalid_argument from then on (those of `find`, if the
-  /// array is dense, io when they are read); use the one that this returns. Tensors that were
-  /// mapped from them are separated from the file.
-  /// Cost     chunked: O(chunks that the new shape cuts off or cuts through): those that it cuts
+  /// the fill value, or as 0 in a dense array. This holds also where the array was longer before.
+  /// (In a chunk that is stored, the codec's bitround rounds the fill value too.) Older generations
+  /// keep their shape and elements.
+  ///
+  /// Use the array that this returns. Arrays that this transaction's `update`, `resize` and
+  /// `append` returned before, and those that `find` returned after such a call, throw
+  /// invalid_argument from then on. A dense array of `find` throws io instead when it is read.
+  /// Tensors that were mapped from these arrays are separated from the file.
+  /// Cost     chunked: O(chunks that the new shape cuts off or cuts through). Chunks that it cuts
   ///          through are stored again, in parallel. Growing stores no chunk. Commit stores the
-  ///          changed pages of the index. If an axis other than the first outgrows its room (a file
-  ///          of an older version; or about 2^(62 / rank) times the chunks of the first shape), the
-  ///          index of the array is stored again, which is O(chunks) entries of 44 bytes.
-  ///          Dense: along the first axis, a copy of 2 MiB at most, and space for what is new. A
-  ///          change of another axis copies the array
+  ///          changed pages of the index. The index has room for an axis other than the first to
+  ///          grow to about 2^(62 / rank) times the chunks of the first shape, but no such room in
+  ///          a file of an older version. If an axis outgrows it, the index of the array is stored
+  ///          again, which is O(chunks) entries of 44 bytes.
+  ///          Dense: a change of the first axis copies 2 MiB at most, and reserves space for new
+  ///          elements. A change of another axis copies the array
   /// Throws   as every member; not_found, with names that are similar; invalid_argument (rank 0,
   ///          another rank, an extent below 0, more than 2^59 bytes of elements); corrupt (a chunk
   ///          that is cut through, or dense bytes that are copied, are damaged), cancelled; busy
@@ -113,30 +121,31 @@ class transaction {
   /// Threads  writes of other threads to a chunked array throw invalid_argument at their next chunk
   writable_array resize(std::string_view name, const dims& shape);
 
-  /// Makes an array longer along `axis`, by the extent of `values` there, and stores them after its
-  /// elements. They are converted to the array's dtype; their other extents are those of the array.
-  /// Negative axes count from the back.
-  /// Cost     as `eval` of the values, and each chunk that gets new elements is stored once. Chunks
-  ///          that have old elements too are read first. So an append of less than a chunk costs
-  ///          that chunk, and an append to a dense array along its first axis 2 MiB at most. Values
-  ///          with a reduction compute it twice if the old extent is no multiple of the chunk's.
-  ///          And the costs of `resize`
+  /// Makes an array longer along `axis`, by the extent of `values` along that axis, and stores the
+  /// values after its elements. The values are converted to the array's dtype. Their other extents
+  /// are those of the array. Negative axes count from the back.
+  /// Cost     as `resize`, and as `eval` of the values. Each chunk that gets new elements is stored
+  ///          once. A chunk that has old elements too is read first. So an append of less than a
+  ///          chunk costs that chunk, and an append to a dense array along its first axis costs
+  ///          2 MiB at most. A reduction in the values is computed twice if the old extent is no
+  ///          multiple of the chunk's extent
   /// Throws   as `resize`; invalid_argument also for an axis that the array does not have, and for
   ///          values of another rank or other extents; as `eval`, and exceptions of the caller's
-  ///          tile sources. The array has its old shape and elements then, or, if even that fails,
-  ///          `commit` refuses. After a failed evaluation, earlier handles to a chunked array throw
-  ///          too; of a dense one they go on, unless another call has written or mapped the longer
-  ///          array.
+  ///          tile sources. Then the array has its old shape and elements. If they cannot be
+  ///          restored, `commit` refuses. After a failed evaluation, earlier handles to a chunked
+  ///          array throw too. Those to a dense array go on working, unless another call has
+  ///          written or mapped the longer array.
   ///          The values may read the array itself. But if its index has to be stored again, and
-  ///          this transaction has written it before: invalid_argument; a second call then succeeds
+  ///          this transaction has written the array before, the call throws invalid_argument. A
+  ///          second call then succeeds
   /// Threads  appends to different arrays may run at the same time
   writable_array append(std::string_view name, const expr& values, index_t axis = 0);
 
   /// The array of that name with all changes so far, or nothing. Its elements can be read until the
   /// transaction ends. If an expression reads shifted views of the array that it is written into,
   /// it is computed as a whole into memory first; views of the array in a snapshot avoid this.
-  /// Cost     O(1). For a dense array that this transaction has written in part after `update`: a
-  ///          copy of its other parts, as writable_array::map makes it
+  /// Cost     O(1). If this transaction has written a part of a dense array after `update`, the
+  ///          other parts are copied, as by writable_array::map
   std::optional<array> find(std::string_view name) const;
 
   /// As snapshot::names, with all changes so far.
@@ -201,9 +210,9 @@ class transaction {
   /// crash at any time the file holds the old generation or the new one.
   /// Cost     reads written dense arrays for their checksums, in parallel; two syncs of the device
   /// Throws   io (also if another file took the name: the message says which file has the
-  ///          generation, if any), out_of_space, out_of_memory, cancelled: the transaction is
-  ///          aborted, and after a failed sync the container refuses further ones. If the last sync
-  ///          failed, the generation may exist all the same, and the message says so: open the
+  ///          generation, if any), out_of_space, out_of_memory, cancelled: then the transaction is
+  ///          aborted. After a failed sync, the container refuses further transactions. If the last
+  ///          sync failed, the generation may still exist, and the message says so: open the
   ///          container anew, and look at `latest` before you make the changes again.
   ///          invalid_argument: it has ended, or the call came from inside one of its own writes
   std::uint64_t commit();
@@ -211,25 +220,26 @@ class transaction {
   /// Commits without waiting for the device. The next transaction of this container can begin at
   /// once, and begins with these changes, unless another process waits for its turn. A thread of
   /// the library makes the generations durable and visible, in order, as many as possible with each
-  /// pair of syncs. All guarantees are those of `commit`, from the moment when the result says that
-  /// the transaction is durable. If that fails, all later transactions that began with these
-  /// changes fail, too, and this container begins no more: open it anew. While a tensor is held
-  /// that shows the bytes of a dense array which this transaction writes (of writable_array::map,
-  /// or of an array of `find`), this waits as `commit` does. A program that ends before the result
-  /// is durable may lose these changes and all later ones.
-  /// Cost     reads written dense arrays for their checksums, in parallel; writes metadata; no
-  ///          sync, also not in the next `begin`
+  /// pair of syncs. From the moment when the result says that the transaction is durable, all
+  /// guarantees are those of `commit`. If the transaction cannot be made durable, all later ones
+  /// that began with its changes fail too, and this container begins no more transactions: open it
+  /// anew. This call waits as `commit` does while somebody holds a tensor that shows the bytes of a
+  /// dense array which this transaction writes (a tensor of writable_array::map, or of an array of
+  /// `find`). A program that ends before the result is durable may lose these changes and all later
+  /// ones.
+  /// Cost     reads written dense arrays for their checksums, in parallel, and writes metadata. It
+  ///          syncs nothing, and neither does the next `begin`
   /// Throws   as commit, except for failed syncs, which the result reports; also the error of an
   ///          earlier commit_async that failed
   pending_commit commit_async();
 
   /// Ends the transaction without changes. Then the container at the path `other`, on the same file
   /// system, takes the name of this container. If `other` is a link, the container that it leads to
-  /// is renamed, and the link stays. Nobody can commit meanwhile, so a copy of the newest snapshot
-  /// that was made during the transaction is complete: that is why commits without waiting must be
-  /// durable before the transaction begins. All bytes of `other` are made durable before it takes
-  /// the name, even if it is a copy that nobody has synced. Waits for writes that have begun, as
-  /// `commit` does.
+  /// is renamed, and the link stays. Nobody else can commit during the transaction, so a copy of
+  /// the newest snapshot that is made in that time is complete. For this reason, commits without
+  /// waiting must be durable before the transaction begins. All bytes of `other` are made durable
+  /// before it takes the name, even if it is a copy that nobody has synced. Waits for writes that
+  /// have begun, as `commit` does.
   /// Cost     two syncs: of `other`, with all bytes that are not durable yet, and of the folder
   /// Throws   invalid_argument (the container itself; a call from inside one of its own writes),
   ///          not_found, busy (another transaction writes `other`; or this one began with commits

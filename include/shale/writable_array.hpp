@@ -43,10 +43,10 @@ class writable_array {
 
   /// The new elements of a dense array, mapped for writing. Commit makes the tensor read-only, and
   /// the tensor pins the new generation. After an abort, or if the generation could not be pinned
-  /// (the file cannot be read, no descriptor is left), it no longer belongs to the file, and its
-  /// storage is `failed()`.
-  /// Cost     O(1). The first time after `update`: a copy of the array, in parallel. To change a
-  ///          part of it, `write` costs less
+  /// (the file cannot be read, no descriptor is left), the tensor no longer belongs to the file,
+  /// and its storage is `failed()`.
+  /// Cost     O(1). But the first call after `update` copies the array, in parallel. `write` costs
+  ///          less to change a part of it
   /// Throws   invalid_argument (a chunked array, the transaction has ended), out_of_memory,
   ///          out_of_space, unsupported (the file cannot be mapped for writing), io; after `update`
   ///          also corrupt (damaged elements, naming segment and byte), cancelled
@@ -55,7 +55,7 @@ class writable_array {
 
   /// Stores `values`, converted to the array's dtype and broadcast to the region's shape.
   /// Cost     one pass over the region, in parallel. Each chunk that it touches is compressed; one
-  ///          that it covers in part is read first. Of a dense array that is updated, the units of
+  ///          that it covers in part is read first. In a dense array of `update`, the units of
   ///          2 MiB from the region's first element to its last are copied first, once in a
   ///          transaction
   /// Throws   invalid_argument (outside the array, shapes that do not broadcast, the transaction
@@ -70,18 +70,19 @@ class writable_array {
   /// Evaluates an expression into a part of the array, block by block. It is converted to the
   /// array's dtype and broadcast to the shape of the part.
   /// Cost     as `eval` of the expression, and each chunk that the part touches is compressed once;
-  ///          one that it covers only in part is read first. An expression that reads the array
-  ///          itself at other places than it is stored at (`transaction::find`) is first computed
-  ///          into memory as a whole
+  ///          one that it covers only in part is read first. An expression may read the array
+  ///          itself (`transaction::find`). If it reads other places than those that it is stored
+  ///          at, it is first computed into memory as a whole
   /// Throws   as for a tensor, as `eval`, and exceptions of the caller's tile sources
   void write(const region& part, const expr& values) const;
 
-  /// Evaluates an expression into the elements that `index(entries)` of a tensor would show, block
-  /// by block: slices with steps, also negative ones. It is broadcast to their shape.
-  /// Cost     as for a region. Of a dense array that is updated, this is what lies between the
-  ///          first element and the last, gaps included: `x.write_at({slice{.step = 1000}}, y)`
-  ///          copies nearly all of `x`. If the gaps are longer than 2 MiB, a write for each slice
-  ///          costs less
+  /// Evaluates an expression, block by block, into the elements that `index(entries)` of a tensor
+  /// would select. Slices may have steps, also negative ones. The expression is broadcast to the
+  /// shape of these elements.
+  /// Cost     as for a region. In a dense array of `update`, all units from the first element to
+  ///          the last are copied, gaps included: `x.write_at({slice{.step = 1000}}, y)` copies
+  ///          nearly all of `x`. If the gaps are longer than 2 MiB, a write for each slice costs
+  ///          less
   /// Throws   as for a region; invalid_argument also for entries that fit no such array
   void write_at(std::span<const index_entry> entries, const expr& values) const;
   void write_at(std::initializer_list<index_entry> entries, const expr& values) const {
@@ -97,20 +98,21 @@ class writable_array {
   /// Stores all elements of `from`, an array of any container that has this one's shape. They are
   /// compared with their checksums before they are stored, also those of a dense array.
   ///
-  /// If both arrays are chunked and have one dtype, chunk shape, codec and fill value, and this one
-  /// stores no chunk yet, then stored bytes are carried on as they are: nothing is decoded, and
-  /// chunks that are absent stay absent.
-  /// Cost     for chunks that are carried on: a read, two checksums and a write of their stored
-  ///          bytes, in parallel, and 40 bytes of memory for each chunk, in at most a sixteenth of
-  ///          the budget (if there are more chunks, they are copied part by part, and each part is
-  ///          reported as a pass of its own). Otherwise as `write(expr(from))`
-  /// Returns  the number of chunks that were carried on
+  /// If both arrays are chunked and have the same dtype, chunk shape, codec and fill value, and
+  /// this one stores no chunk yet, then stored bytes are copied as they are: nothing is decoded,
+  /// and chunks that are absent stay absent.
+  /// Cost     stored bytes that are copied as they are: a read, two checksums and a write, in
+  ///          parallel. The list of chunks takes 40 bytes of memory for each chunk, and at most a
+  ///          sixteenth of the budget. If there are more chunks, they are copied part by part, and
+  ///          each part is reported as a pass of its own. Otherwise as `write(expr(from))`
+  /// Returns  the number of chunks whose stored bytes were copied as they are
   /// Throws   as `write` of an expression, and as array::read; invalid_argument also for another
   ///          shape; corrupt, with array, chunk and byte. A part of the elements may be stored then
   std::uint64_t copy_from(const array& from) const;
 
-  /// The chunks of the array as writable tiles. Null for dense arrays. Between the `load` and the
-  /// `store` of a tile, another thread may store it: `write` changes a part without that.
+  /// The chunks of the array as writable tiles. Null for dense arrays. Another thread may store a
+  /// tile between its `load` and its `store`. When `write` changes a part of a chunk, no other
+  /// thread can do so.
   /// Throws   invalid_argument (the transaction has ended), not_found (the array was removed)
   std::shared_ptr<tile_source> tiles() const;
 

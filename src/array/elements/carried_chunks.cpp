@@ -45,7 +45,7 @@ class carrying {
       carry_listed(listed);
       carried += listed.size();
       if (listed.size() < limit) return carried;
-      first = listed.back().number + 1;  // it lies in the grid, whose numbers are far smaller
+      first = listed.back().number + 1;  // cannot wrap: numbers in the grid are far smaller
     }
   }
 
@@ -55,7 +55,7 @@ class carrying {
                              [&] { return from_.view.chunks(from_.record, first, limit); });
   }
 
-  // Read-ahead as in chunk_tiles::read.
+  // Reads ahead as chunk_tiles::read does.
   void carry_listed(const std::vector<format::numbered_chunk>& listed) const {
     const auto count = static_cast<index_t>(listed.size());
     const index_t ahead = chunks_ahead * on_.threads();

@@ -1,9 +1,9 @@
-// Carries stored chunks on to another array, without decoding them.
+// Copies stored chunks to another array, without decoding them.
 //
 // Invariants
 //   carried.1  the bytes of a chunk are compared with their checksum before they are stored again
-//   carried.2  only arrays whose stored bytes decode to the same elements exchange chunks, and they
-//              have the same value where chunks are absent
+//   carried.2  chunks are copied only between arrays whose stored bytes decode to the same
+//              elements, and which have the same value where chunks are absent
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ struct stored_array {
 /// the same places in the grid (carried.2).
 bool stored_alike(const format::array_record& a, const format::array_record& b);
 
-/// Stores all chunks of `from` in `to`, which are stored alike. `to` stores no chunk yet.
+/// Stores all chunks of `from` in `to`. The two arrays are stored alike, and `to` stores no chunk
+/// yet.
 /// Returns  the number of chunks
 /// Throws   corrupt (with array, chunk and byte), io, out_of_space, out_of_memory, cancelled, and
 ///          as chunk_tiles::store

@@ -3,7 +3,8 @@
 //
 // Invariants
 //   claims.1  a thread has at most one claim at a time, and runs no engine call and no function of
-//             the caller while it has it. So it waits for no other claim, and no claims deadlock
+//             the caller while it has one. So a thread with a claim waits for no other claim, and
+//             claims cannot deadlock
 //   claims.2  a claim ends with its object, also when the write fails
 //
 // Memory: 8 bytes for each thread that writes a chunk at the moment.

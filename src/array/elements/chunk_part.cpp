@@ -23,7 +23,7 @@ dims chunk_part::chunk_of(const dims& tile) const noexcept {
   return chunk;
 }
 
-// The elements of a tile in the whole array.
+// The region of the whole array that a tile covers.
 region chunk_part::place_of(const dims& tile) const {
   region place = tile_region(part_.shape, tile_shape_, tile);
   for (index_t axis = 0; axis < tile.size(); ++axis) place.start[axis] += part_.start[axis];

@@ -11,8 +11,9 @@
 
 namespace shale::arrays {
 
-/// Each tile lies in one chunk, and no other tile of the part lies in it. So different tiles can be
-/// stored at once. A chunk that a tile covers only in part is loaded before it is stored.
+/// Each tile lies in one chunk, and no other tile of the part lies in that chunk. So different
+/// tiles can be stored at once. A chunk that a tile covers only in part is loaded before it is
+/// stored.
 class chunk_part final : public tile_source {
  public:
   /// Along each axis, the part begins at a chunk, or it lies inside one row of chunks. It is not

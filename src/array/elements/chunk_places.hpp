@@ -1,4 +1,4 @@
-// The elements of an array that a write covers, cut by the grid of chunks.
+// Divides the elements that a write covers into pieces, each of which lies in one chunk.
 #pragma once
 
 #include "parallel/sources/axis_map.hpp"
@@ -12,8 +12,8 @@ namespace shale::arrays {
 /// The positions start[a] + i[a] * step[a] with 0 <= i[a] < shape[a], for every axis a of an array.
 /// Steps are at least 1.
 ///
-/// A *piece* is the part of them that lies in one chunk. Pieces form a grid too: chunks that no
-/// position lies in have none, however far apart the positions are.
+/// A *piece* consists of the positions that lie in one chunk. Pieces form a grid too. A chunk in
+/// which no position lies has no piece, however far apart the positions are.
 class chunk_places {
  public:
   /// The positions that a view without new axes shows, in ascending order.
@@ -28,7 +28,7 @@ class chunk_places {
   /// The number of pieces along each axis.
   dims pieces(const dims& chunk_shape) const;
 
-  /// The indices i of a box of pieces.
+  /// The indices i of the positions in a box of pieces.
   region indices_of(const region& pieces, const dims& chunk_shape) const;
 
   /// The chunk of a piece.
@@ -37,7 +37,8 @@ class chunk_places {
   /// The positions whose indices lie in a box.
   chunk_places part(const region& indices) const;
 
-  /// The elements at these positions, of a tensor that begins at `origin`. There is at least one.
+  /// The elements of `chunk` at these positions. Its first element lies at `origin` in the array.
+  /// There is at least one position.
   tensor inside(const tensor& chunk, const dims& origin) const {
     tensor part = chunk;
     for (index_t axis = 0; axis < shape_.size(); ++axis) {
@@ -61,8 +62,8 @@ class chunk_places {
   dims step_;
 };
 
-/// The values of a view of an array in ascending order of their positions, with one axis for each
-/// axis of the array. `values` has the shape of the view.
+/// Reorders `values`, which has the shape of a view of an array, into ascending order of their
+/// positions. The result has one axis for each axis of the array.
 expr in_array_order(const expr& values, const parallel::axis_map& view);
 
 }  // namespace shale::arrays

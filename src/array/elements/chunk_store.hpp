@@ -19,7 +19,8 @@ class chunk_store {
 
   virtual std::optional<format::chunk_entry> find(std::uint64_t number) const = 0;
 
-  /// Stored bytes, verified; `into` is entry.stored_bytes long. Throws corrupt, io.
+  /// Reads the stored bytes and verifies them. `into` is entry.stored_bytes long. Throws corrupt,
+  /// io.
   virtual void read(const format::chunk_entry& entry, format::bytes_span into) const = 0;
 
   /// The descriptor for read-ahead hints to the kernel; -1 if there is none.

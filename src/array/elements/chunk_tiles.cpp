@@ -36,7 +36,7 @@ format::bytes_span bytes_of(const tensor& contiguous) {
   return {const_cast<std::byte*>(contiguous.data()), contiguous.size_bytes()};
 }
 
-// Of two arrays, stored bytes decode to the same elements if these texts are equal.
+// If two arrays have equal texts, the same stored bytes decode to the same elements in both.
 std::string form_of(dtype type, const format::chunked_layout& layout) {
   std::string form = fmt::format("{} {}", name(type), to_string(layout.chunk_shape));
   for (const format::codec_stage& stage : layout.stages)
@@ -124,11 +124,14 @@ bool chunk_tiles::decode_stored(std::uint64_t number, const tensor& into) const 
   return false;
 }
 
-// The elements of the tile as the executor keeps them; nothing if the chunk is absent. Chunks of a
-// generation do not change, so nothing is looked up again. A tile at the edge of the array is kept
-// as it is cut off there: its strides decide the order in which it is folded, so they must be those
-// of a tile that is not kept. What is kept may outlive the call's pool, so it lies in the default
-// pool. If that has no room, the call gets the tile in its own pool, and nothing is kept.
+// Returns the elements of the tile, which the executor keeps decoded; nothing if the chunk is
+// absent. Chunks of a generation do not change, so the entry is looked up only once.
+//
+// A tile at the edge of the array is kept without the elements beyond the edge. Its strides decide
+// the order in which it is folded, so they must be the same as those of a tile that is not kept.
+//
+// A kept tile may outlive the call's pool, so it lies in the default pool. If the default pool has
+// no room, the call gets the tile in its own pool, and the tile is not kept.
 std::optional<tensor> chunk_tiles::decoded_chunk(const dims& tile, executor& on) const {
   auto& state = parallel::state_of(on);
   const region covered = tile_region(shape_, layout_.chunk_shape, tile);
@@ -210,7 +213,7 @@ bool chunk_tiles::is_fill(format::bytes_view elements) const noexcept {
 }
 
 // chunks.2. Elements that bitround rounds to the fill value count as the fill value. Most chunks
-// begin with something else, so the first element is rounded alone.
+// begin with another value, so the first element is rounded and compared before the others.
 bool chunk_tiles::reads_as_fill(format::bytes_view chunk) const {
   if (is_fill(chunk)) return true;
   auto& workspace = format::codec_workspace::of_this_thread();
@@ -218,7 +221,7 @@ bool chunk_tiles::reads_as_fill(format::bytes_view chunk) const {
   return is_fill(codec_.rounded(first, workspace)) && is_fill(codec_.rounded(chunk, workspace));
 }
 
-// The bytes of a whole chunk, as they are encoded.
+// Makes the elements of a whole chunk, ready to be encoded.
 tensor chunk_tiles::whole_chunk(const tensor& values) const {
   tensor whole = values;
   memory_pool& pool = executor::current().pool();
@@ -272,7 +275,7 @@ void chunk_tiles::store_encoded(const dims& tile, const format::encoded_chunk& c
 void chunk_tiles::store_part(const dims& tile, const chunk_places& places, const tensor& values,
                              executor& on) {
   const region covered = tile_region(shape_, layout_.chunk_shape, tile);
-  if (places.shape() == covered.shape) return store(tile, values);  // every element has its place
+  if (places.shape() == covered.shape) return store(tile, values);  // they cover the whole tile
   const tensor whole = tensor::empty(covered.shape, dtype_, &on.pool());
   const auto alone = claim(tile);
   parallel::load_tile(*this, tile, whole, on);
@@ -353,8 +356,8 @@ void chunk_tiles::read(const region& part, const tensor& result, executor& on) c
   parallel::state_of(on).count.pass();
 }
 
-// The values are read in place. Mapped ones are copied first, so that bytes that were lost
-// meanwhile are never stored.
+// The values are read in place. But the values of a mapping are copied and then checked, so that
+// bytes that the mapping has lost meanwhile are never stored.
 void chunk_tiles::write(const chunk_places& places, const tensor& values, executor& on) {
   parallel::compare_checksums(values, on);
   values.storage().check();

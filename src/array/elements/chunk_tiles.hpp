@@ -4,8 +4,8 @@
 // Invariants
 //   chunks.1  every stored chunk has its full size when decoded; beyond the array's edge it holds
 //             the fill value
-//   chunks.2  a chunk that holds nothing but the fill value, bit by bit, is absent, also if its
-//             elements get these bits only by the codec's bitround
+//   chunks.2  a chunk is absent if all of its elements have the bits of the fill value, either as
+//             they are or after the codec's bitround
 //
 // Coding and device I/O run outside every lock, so that threads work on different chunks at once.
 #pragma once

@@ -21,7 +21,7 @@ byte_interval touched_units(const layout& view, std::size_t item_bytes, std::uin
 
 format::byte_interval cheapest_run(const format::dense_layout& layout, std::uint64_t bytes,
                                    std::size_t count) {
-  std::vector<std::uint64_t> ends{0};  // of the extents, in the array
+  std::vector<std::uint64_t> ends{0};  // where the extents end in the array, after a first 0
   for (const auto& piece : dense_places(layout.extents).pieces(0, bytes))
     ends.push_back(ends.back() + piece.bytes);
   format::byte_interval best{0, bytes};

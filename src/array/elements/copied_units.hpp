@@ -1,6 +1,6 @@
 // Divides the bytes of a dense array into units. A transaction that changes a part of the array
-// copies the units from the first to the last element of the part to new space; the others stay
-// where they are, and belong to the generations before as well.
+// copies the units from the first to the last element of the part to new space. The other units
+// stay where they are, and earlier generations share them.
 #pragma once
 
 #include <cstddef>
@@ -25,12 +25,12 @@ format::byte_interval touched_units(const layout& view, std::size_t item_bytes,
                                     std::uint64_t array_bytes);
 
 /// The range of the `count` neighbouring extents that have the fewest bytes. The array has more
-/// extents than that.
+/// than `count` extents.
 format::byte_interval cheapest_run(const format::dense_layout& layout, std::uint64_t bytes,
                                    std::size_t count);
 
-/// Whether each extent except the last holds whole units, so that extents can be cut between any
-/// two units, and this machine's pages can map the pieces side by side.
+/// Whether extents can be cut between any two units. Each extent except the last must hold whole
+/// units, and this machine's pages must be small enough to map the pieces side by side.
 bool can_be_cut(const format::dense_layout& layout) noexcept;
 
 }  // namespace shale::arrays

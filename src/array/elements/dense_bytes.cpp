@@ -68,7 +68,7 @@ class segment_list {
 
  private:
   std::span<const format::byte_interval> ranges_;
-  std::vector<index_t> firsts_;  // of each range: the segments in the ranges before it
+  std::vector<index_t> firsts_;  // for each range: the number of segments in the ranges before it
   index_t count_ = 0;
 };
 

@@ -22,7 +22,7 @@
 
 namespace shale::arrays {
 
-/// Maps ranges of the file side by side; none give an empty storage. See map_extents for
+/// Maps ranges of the file side by side. Without ranges, the storage is empty. See map_extents for
 /// `descriptor`.
 storage map_pieces(int descriptor, std::span<const format::extent> pieces,
                    const detail::extent_options& options);
@@ -55,15 +55,16 @@ void sum_segments(const format::array_record& record, std::span<const format::by
                   std::vector<std::uint64_t>& sums, const byte_reader& read, int descriptor,
                   executor& on);
 
-/// A range of an array's bytes, of whole segments, and the extent that holds it from now on.
+/// A range of an array's bytes that consists of whole segments, and the extent that holds it from
+/// now on.
 struct moved_bytes {
   format::byte_interval range;
   format::extent to;
 };
 
 /// Copies ranges of an array's bytes to other extents, in parallel. `places` knows where the ranges
-/// lie now. It compares each segment with its checksum in `sums`, if there are any, before it
-/// writes the segment.
+/// lie now. Each segment is compared with its checksum in `sums` before it is written, unless
+/// `sums` is empty.
 /// Throws   corrupt naming segment and byte, io
 void copy_dense(const dense_places& places, const std::vector<std::uint64_t>& sums,
                 const std::string& label, std::span<const moved_bytes> moved,

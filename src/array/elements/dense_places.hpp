@@ -24,7 +24,8 @@ class dense_places {
   /// Cost     O(log(extents) + pieces). Reads no other extents than those that hold the pieces
   std::vector<format::extent> pieces(std::uint64_t offset, std::uint64_t bytes) const;
 
-  /// The extents that all objects of the process were made of so far: what making them has cost.
+  /// The number of extents from which all objects of the process were made so far. It measures the
+  /// cost of making them.
   static std::uint64_t extents_prepared() noexcept { return prepared_; }
 
  private:

@@ -16,8 +16,8 @@
 namespace shale::arrays {
 
 /// Cost     the first call of a member reads all of the array's checksums (8 bytes per segment).
-///          `compare` keeps them; `some` keeps no more than `kept_bytes_max`, and reads what it
-///          needs of a longer table again
+///          `compare` keeps them. `some` keeps a table of at most `kept_bytes_max`. Of a longer
+///          table, each later call reads the checksums that it needs
 /// Threads  every member may be called from any thread
 class dense_sums final : public detail::stored_sums {
  public:
@@ -33,7 +33,7 @@ class dense_sums final : public detail::stored_sums {
   std::vector<std::uint64_t> some(std::uint64_t first, std::uint64_t count);
 
  private:
-  static constexpr std::uint64_t kept_bytes_max = std::uint64_t{8} << 20;  // of an array of 1 TiB
+  static constexpr std::uint64_t kept_bytes_max = std::uint64_t{8} << 20;  // for an array of 1 TiB
 
   struct loaded_sums;
   const loaded_sums& load();

@@ -13,8 +13,8 @@ namespace shale::arrays {
 
 namespace {
 
-// The share of the memory budget that the values of a block may take. Workers take half of it for
-// the chunks that they code.
+// The share of the memory budget that the values of a block may take. Workers take half of the
+// budget for the chunks that they encode and decode.
 constexpr std::size_t blocks_in_memory = 8;
 
 tensor evaluated(const expr& values, dtype type, executor& on) {

@@ -27,7 +27,7 @@ unit_table::unit_table(std::span<const extent> extents, std::span<const byte_int
   has_new_bytes_ = !fresh.empty();
 }
 
-// The piece with that byte; the end behind the last byte.
+// The piece that contains the byte; pieces_.end() if the byte lies behind the last one.
 unit_table::piece_map::const_iterator unit_table::containing(std::uint64_t byte) const {
   return byte < bytes_ ? std::prev(pieces_.upper_bound(byte)) : pieces_.end();
 }
@@ -80,7 +80,8 @@ std::vector<extent> unit_table::new_extents() const {
   return found;
 }
 
-// Lets a piece begin at that byte. This changes no answer.
+// Cuts a piece in two, so that one begins at that byte. All bytes stay where they are, and stay new
+// or old.
 void unit_table::cut(std::uint64_t byte) {
   const auto found = containing(byte);
   if (found == pieces_.end() || found->first == byte) return;
@@ -112,8 +113,8 @@ void unit_table::join(piece_map::iterator first) noexcept {
   if (first != pieces_.begin()) join_with_next(std::prev(first));
 }
 
-// Makes one of a piece and the next, if they follow each other in the file, and are both new or
-// both old, and if the alignment of the joined one allows that. Returns whether it did.
+// Joins a piece with the next one if they follow each other in the file, if both are new or both
+// are old, and if the alignment of the joined piece allows it. Returns whether it has joined them.
 bool unit_table::join_with_next(piece_map::iterator first) noexcept {
   const auto next = std::next(first);
   if (next == pieces_.end()) return false;

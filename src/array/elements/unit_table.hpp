@@ -1,6 +1,6 @@
 // Says where the bytes of a dense array lie while a transaction changes it, and which of them lie
-// in new space. It is a map, so that each of many scattered writes costs what it touches, and not a
-// walk through all extents. copied_units.hpp has what units are.
+// in new space. It is a map, so that the cost of a write depends on the extents that it touches,
+// not on the number of all extents. copied_units.hpp says what units are.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ class unit_table {
   /// An array of no bytes.
   unit_table() = default;
 
-  /// An array of just the bytes of these extents, whose parts `fresh` are new. `fresh` is in the
-  /// order of the array.
+  /// An array that consists of the bytes of these extents. Its parts `fresh` are new, and are given
+  /// in the order of the array.
   /// Cost     O(extents * log(extents))
   explicit unit_table(std::span<const format::extent> extents,
                       std::span<const format::byte_interval> fresh = {});
@@ -49,13 +49,13 @@ class unit_table {
   /// Where the bytes of a range lie, in order.
   std::vector<format::extent> pieces(const format::byte_interval& range) const;
 
-  /// All extents, in order; those of them that are new.
+  /// `extents` gives all extents, in order. `new_extents` gives only those that are new.
   /// Cost     O(extents)
   std::vector<format::extent> extents() const;
   std::vector<format::extent> new_extents() const;
 
-  /// Ranges of the array lie elsewhere from now on, and are new. `moved` is in the order of the
-  /// array.
+  /// Notes that ranges of the array lie elsewhere from now on, and are new. `moved` is in the order
+  /// of the array.
   /// Throws   bad_alloc: then nothing has moved
   void move(std::span<const moved_bytes> moved);
 

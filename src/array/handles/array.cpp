@@ -35,7 +35,7 @@ std::optional<byte_range> contiguous_range(const region& where, const dims& shap
                     static_cast<std::size_t>(view.size()) * item};
 }
 
-// Throws   corrupt: the shape does not need the chunk
+// Throws   corrupt if the chunk lies outside of the grid
 stored_chunk described(const format::array_record& record, const format::numbered_chunk& chunk) {
   if (!format::is_in_grid(record, chunk.number))
     throw error(errc::corrupt, "a chunk index is damaged",

@@ -36,14 +36,14 @@ struct array::implementation {
   // The generation that the array belongs to; nothing if a transaction writes it.
   std::optional<format::generation_view> view;
 
-  // The transaction that writes a dense array, and the array there, which maps its bytes when they
-  // are first used; null for others.
+  // For a dense array that a transaction writes: the transaction, and its state of the array, which
+  // maps the bytes when they are first used. Null for other arrays.
   std::shared_ptr<arrays::shared_transaction> writer;
   std::shared_ptr<arrays::written_array> written;
 
-  // The bytes of a dense array of a generation, mapped at the first use, and their checksums. File
-  // systems without mappings read all of them then, so one thread has the turn to map, and the
-  // mutex is held only to look at the members or to set them.
+  // The bytes of a dense array of a generation, mapped at the first use, and their checksums. On a
+  // file system without mappings, the first use reads all bytes. So one thread at a time has the
+  // turn to map, and the mutex is held only to read the members or to set them.
   detail::long_turn mapping;
   detail::fork_safe_mutex mutex;
   std::shared_ptr<arrays::dense_sums> sums;

@@ -80,9 +80,9 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-// Calls `try_it` until it returns true, in steps of growing length, like the format floor when it
-// waits for other processes. The first steps are shorter: a thread that commits without waiting has
-// soon ended. Returns false if the deadline has passed.
+// Calls `try_it` until it returns true. The pauses between the calls grow, as in the format floor
+// when it waits for other processes. The first pauses are shorter, because a thread that commits
+// without waiting ends soon. Returns false if the deadline has passed.
 template <class Try>
 bool retry_until(steady::time_point deadline, Try&& try_it) {
   std::chrono::microseconds step(50);
@@ -191,7 +191,7 @@ std::optional<container> container::open_if_exists(const std::string& path, open
 }
 
 container container::open_or_create(const std::string& path, open_mode mode) {
-  // Another process may create or remove the file between the two calls. That hardly happens twice.
+  // Another process may create or remove the file between the two calls. It hardly happens twice.
   for (int attempt = 0;; ++attempt) {
     if (auto found = open_if_exists(path, mode)) return *std::move(found);
     try {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view blanks = " \t\n\r";
 
-// The part of a name up to its last '/', with it; empty if there is none.
+// The part of a name up to and including its last '/'; empty if there is none.
 std::string_view level_of(std::string_view name) {
   const std::size_t slash = name.rfind('/');
   return slash == std::string_view::npos ? std::string_view() : name.substr(0, slash + 1);
@@ -63,7 +63,7 @@ std::optional<array> variable_of(const snapshot& generation, const array& stored
 // Each axis of `coordinates` that has a name must be one of the array's.
 void require_axes(const array& stored, const array_coordinates& of, const array& coordinates) {
   const auto names = dimension_names(coordinates);
-  // The characters of texts lie along an axis of their own.
+  // The characters of texts lie along an axis of their own, which the other array need not have.
   const auto logical = logical_dtype_of(coordinates);
   const index_t rank =
       logical ? logical_shape(*logical, coordinates.shape()).size() : coordinates.rank();

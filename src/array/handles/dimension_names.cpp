@@ -34,7 +34,7 @@ void set_dimension_names(transaction& change, std::string_view array,
                          const std::vector<std::string>& names) {
   const attribute_value value(names);
   detail::allocating([&] {
-    // `set_attribute` says that there is no such array.
+    // If there is no such array, `set_attribute` reports it below.
     const auto found = change.find(array);
     if (found && std::ssize(names) != found->rank())
       throw error(errc::invalid_argument, "the dimension names do not fit the array",

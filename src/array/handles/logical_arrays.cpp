@@ -41,7 +41,7 @@ std::optional<logical_dtype> logical_dtype_of(const array& stored) {
 void set_logical_dtype(transaction& change, std::string_view array, const logical_dtype& type) {
   const attribute_value value(name(type));
   detail::allocating([&] {
-    // `set_attribute` says that there is no such array.
+    // If there is no such array, `set_attribute` reports it below.
     if (const auto found = change.find(array))
       with_context([&] { return "array " + detail::in_quotes(array); },
                    [&] { require_storage(type, found->dtype(), found->shape()); });

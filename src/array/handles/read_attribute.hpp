@@ -15,8 +15,8 @@
 
 namespace shale::arrays {
 
-/// What `read` makes of the attribute with that key, as a T; nothing if there is none. Errors name
-/// the attribute and what `owner` returns: whose it is.
+/// Finds the attribute with that key, and returns what `read` makes of it; nothing if there is no
+/// such attribute. Errors name the attribute, and its owner as `owner` returns it.
 template <class T, class Owner, class Read>
 std::optional<T> read_attribute(const format::array_record& record, std::string_view key,
                                 Owner&& owner, Read&& read) {

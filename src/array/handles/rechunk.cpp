@@ -26,8 +26,8 @@ namespace {
 // and threads that code chunks take up to half of the budget.
 constexpr std::size_t blocks_in_budget = 8;
 
-// Decoding all chunks so many times takes less time than writing all elements to a file and reading
-// them again.
+// Decoding all chunks this many times takes less time than writing all elements to a file and
+// reading them again.
 constexpr std::uint64_t decodings_max = 2;
 
 std::uint64_t elements_of(const dims& shape) {
@@ -37,9 +37,9 @@ std::uint64_t elements_of(const dims& shape) {
   return elements;
 }
 
-// How many pieces the borders of blocks and of tiles cut an array into. Along an axis, every border
-// makes one piece more. Borders of blocks lie at the multiples of the block's extent, and one of a
-// few of them is the border of a tile, too.
+// The number of pieces into which the borders of blocks and of tiles cut an array. Along an axis,
+// every border adds one piece. Borders of blocks lie at the multiples of the block's extent. Some
+// of them are borders of tiles too, and are counted once.
 std::uint64_t pieces_of(const dims& shape, const dims& block, const dims& tile) {
   std::uint64_t pieces = 1;
   for (index_t axis = 0; axis < shape.size(); ++axis) {
@@ -61,9 +61,9 @@ class block_search {
   block_search(const dims& shape, const dims& unit, const dims& tile, std::uint64_t elements_max)
       : shape_(shape), unit_(unit), tile_(tile), elements_max_(elements_max) {}
 
-  // One step may lead into a dead end: a block that is long along one axis leaves no room along
-  // another, where the borders would be fewer. So every first step is tried, and from there on the
-  // best step each time. Of the blocks with the fewest pieces, the largest is taken.
+  // The best first step may be the wrong one: a block that is long along one axis leaves no room to
+  // grow along another axis, where that would save more borders. So every first step is tried, and
+  // after it the best step each time. Of the blocks with the fewest pieces, the largest is taken.
   dims best() const {
     dims unit = unit_;
     for (index_t axis = 0; axis < shape_.size(); ++axis)
@@ -97,9 +97,10 @@ class block_search {
     }
   }
 
-  // Calls `visit` for larger blocks for which there is room. One axis has become longer: to twice
-  // its extent; to the next border that units and tiles have in common; to the last border of
-  // units, or common border, for which there is room; or to the whole axis. Short steps come first.
+  // Calls `visit` for larger blocks for which there is room. In each of them one axis is longer.
+  // Its new end is one of these: twice its extent; the next border that units and tiles have in
+  // common; the last such border, or the last border of units, for which there is room; the end of
+  // the whole axis. Shorter steps come first.
   template <class Visit>
   void for_each_step(const dims& block, Visit visit) const {
     for (index_t axis = 0; axis < shape_.size(); ++axis) {
@@ -176,9 +177,9 @@ class copying {
                  [&](const region& block) { to_.write(block, from_.read(block)); });
   }
 
-  // The file holds the blocks one after the other. A block consists of the pieces that the boxes of
-  // the first pass cut it into, one after the other. Where they lie follows from their regions:
-  // arrays may have millions of blocks, so nothing is held for each.
+  // The file holds the blocks one after the other. The boxes of the first pass cut a block into
+  // pieces, which also lie one after the other. The position of a piece is computed from its
+  // region. Arrays may have millions of blocks, so no table of them is held.
   void in_two_passes() const {
     detail::scratch_file scratch(plan_.scratch_bytes);
     for_each_box(plan_.read_shape, [&](const region& box) {

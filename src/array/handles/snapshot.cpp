@@ -37,7 +37,8 @@ array snapshot::at(std::string_view name) const {
   return detail::allocating([&] {
     if (auto found = find(name)) return *std::move(found);
     const std::vector<std::string> first = names({}, {}, arrays::names_compared_max);
-    // The catalog's own count has attributes of levels, too.
+    // The catalog's own count includes the attributes of levels, so it is used only if there are
+    // more names than were listed.
     const bool are_all = first.size() < arrays::names_compared_max;
     error failure(errc::not_found,
                   fmt::format("no array {} in {}", detail::in_quotes(name), self.path),

@@ -83,7 +83,8 @@ writable_array transaction::create_copy(std::string_view name, const array& from
   const arrays::running_write running(*state);
   const writable_array made = create(name, spec);
   try {
-    // The attributes come first: a commit that begins while chunks are copied refuses them.
+    // The attributes come first: once a commit has begun, while chunks are copied, `set_attribute`
+    // throws.
     for (const auto& [key, value] : from.attributes()) set_attribute(name, key, value);
     made.copy_from(from);
   } catch (...) {
@@ -93,9 +94,9 @@ writable_array transaction::create_copy(std::string_view name, const array& from
   return made;
 }
 
-// Makes an array under a name of its own, fills it, and gives it the name last, all in one running
-// write. Errors of the caller's tile sources pass unchanged, except that they name the array as the
-// caller knows it.
+// Makes an array under a free name, fills it, and gives it `name` last, all in one running write.
+// Errors of the caller's tile sources pass unchanged, except that they name the array as the caller
+// knows it.
 template <class Fill>
 writable_array transaction::replace(std::string_view name, const array_spec& spec, Fill&& fill) {
   const auto state = begun().state;
@@ -161,8 +162,8 @@ writable_array transaction::resize(std::string_view name, const dims& shape) {
 
 namespace {
 
-// Evaluates `values` into the new part of an array. The part is cut where a chunk begins, since the
-// last chunks along the axis have old elements too.
+// Evaluates `values` into the new part of an array. The part is cut in two where a new chunk
+// begins, because the last old chunks along the axis get new elements too.
 void write_new_part(const arrays::running_append& append,
                     const std::shared_ptr<arrays::chunk_tiles>& tiles, const expr& values) {
   const index_t axis = append.axis();

@@ -86,8 +86,9 @@ expr without_odd_bools(dtype type, const expr& values) {
 
 }  // namespace
 
-// The mapping may end with this call, and with it the mark of bytes that were lost, because another
-// process truncated the file. So this call must remember it.
+// If another process truncates the file, bytes of the mapping are lost, and its storage is marked
+// as failed. The mapping may end with this call, and the mark with it. So this call must note it in
+// the transaction.
 void writable_array::implementation::store_in_mapped(const tensor& into, const expr& values) const {
   try {
     eval_into(into, without_odd_bools(into.dtype(), values));
@@ -139,8 +140,8 @@ void writable_array::write(const region& part, const tensor& values) const {
                         self.write(detail::narrowed(parallel::axis_map::identity(shape()), part),
                                    expr(fitted));
                       } else if (part.shape == shape() && detail::is_mapped(fitted.storage())) {
-                        // Files may be larger than memory: the engine brings them in and drops
-                        // them again.
+                        // A mapped file may be larger than memory: the engine reads its pages in
+                        // and drops them again.
                         eval_into(*self.owner->tiles_of(*self.written), expr(fitted));
                       } else {
                         self.owner->tiles_of(*self.written)

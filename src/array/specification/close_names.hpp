@@ -10,7 +10,8 @@
 
 namespace shale::arrays {
 
-/// Names that are compared with one that was not found; more would make the mistake expensive.
+/// The most names that are compared with one that was not found. More comparisons would make a
+/// mistyped name expensive.
 inline constexpr std::size_t names_compared_max = 4096;
 
 /// At most three of `names`: those with the fewest edits from `wanted`, closest first. A name that

@@ -13,7 +13,8 @@ constexpr std::string_view reserved_name = ".attributes";
 std::string level_record_name(std::string_view level) {
   if (level.empty()) return std::string(reserved_name);
   if (level.ends_with('/')) level.remove_suffix(1);
-  // A longer level has no array below it, and neither has its beginning.
+  // No array can be below a level that is longer than this, and no array can have the name that
+  // this function then returns, because that is too long as well.
   std::string name(level.substr(0, format::name_bytes_max));
   name += '/';
   name += reserved_name;

@@ -1,6 +1,6 @@
-// Attributes of levels of names, and of the container, which is the level above all. The catalog
-// has them as those of an array without elements, whose name is reserved: older programs keep and
-// copy them. docs/container-format.md, "Attributes of levels", is this file in prose.
+// Stores the attributes of levels of names, and of the container, which is the top level. The
+// catalog holds them as the attributes of an array that has no elements and a reserved name. So
+// older programs keep and copy them. See "Attributes of levels" in docs/container-format.md.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 
 namespace shale::arrays {
 
-/// The name of the array that holds the attributes of a level, which may end with '/'; empty is the
-/// container.
+/// The name of the array that holds the attributes of a level. `level` may end with '/'. If it is
+/// empty, it is the container.
 std::string level_record_name(std::string_view level);
 
 /// The level whose attributes an array of that name may hold, without a '/' at its end.
@@ -33,7 +33,8 @@ bool is_level_record(const format::array_record& record) noexcept;
 /// The record of a level without attributes.
 format::array_record make_level_record(std::string name);
 
-/// Whether the catalog has attributes of a level under that name. Damaged arrays are none.
+/// Whether the catalog has attributes of a level under that name. An array that is damaged, or of a
+/// later version, does not count.
 template <class Catalog>
 bool holds_level(const Catalog& catalog, std::string_view name) {
   if (!is_reserved_name(name)) return false;

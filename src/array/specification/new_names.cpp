@@ -55,7 +55,7 @@ void require_free_path(std::string_view name, std::string_view given_up, const n
     if (level != given_up && !first.empty() && first.front() == level)
       refuse_path(fmt::format("its level {} is an array", detail::in_quotes(level)));
   }
-  // The second one is another name than `given_up`.
+  // Two names are enough, because at most one of them is `given_up`.
   for (const std::string& below : list(std::string(name) + '/', 2))
     if (below != given_up)
       refuse_path(

@@ -24,9 +24,9 @@ void require_new_path(std::string_view name);
 using name_list =
     std::function<std::vector<std::string>(std::string_view prefix, std::size_t limit)>;
 
-/// Checks that an array can have a name beside those that `list` knows: a name is that of an array
-/// or of a level, not of both. `given_up` is the name that the array has until then; empty for a
-/// new one.
+/// Checks that an array can have the name beside the names that `list` gives: a name belongs to an
+/// array or to a level, not to both. `given_up` is the name that a renamed array had before; it is
+/// empty for a new array.
 /// Cost     O(levels of the name) calls of `list`
 /// Throws   already_exists naming the array and the level
 void require_free_path(std::string_view name, std::string_view given_up, const name_list& list);

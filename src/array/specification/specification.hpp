@@ -12,12 +12,13 @@
 
 namespace shale::arrays {
 
-/// The record of a new array: no extent, no chunk, no attribute yet.
+/// The record of a new array. It has no extent, no chunk and no attribute yet.
 /// Throws   invalid_argument naming the part that is wrong: name, shape, fill value, chunk shape,
 ///          codec
 format::array_record make_record(std::string_view name, const array_spec& spec);
 
-/// Throws   invalid_argument if the shape is none, or its elements need more bytes than a file has
+/// Throws   invalid_argument if the shape is invalid, or if its elements need more bytes than any
+///          file can have
 void require_storable(std::string_view name, const dims& shape, dtype type);
 
 /// The stages of a codec_spec. This chooses values for members that the specification leaves open.

@@ -1,5 +1,5 @@
-// A transaction as threads and handles share it: gives out its arrays and their elements, with all
-// changes so far. The classes of the room `changes` change it.
+// A transaction that threads and handles share. It gives them its arrays and their elements, with
+// all changes so far. The classes of the room `changes` change it.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ class shared_transaction : public transaction_state {
   ~shared_transaction();
 
   /// The record of an array as changed so far. If the array was created or updated here, `written`
-  /// is set; otherwise its data is that of `base`.
+  /// is set. Otherwise its data is that of `base`. The same holds for a dense array that was
+  /// updated but not changed yet.
   struct found_array {
     format::array_record record;
     std::shared_ptr<written_array> written;
@@ -52,8 +53,9 @@ class shared_transaction : public transaction_state {
   /// Throws   also corrupt, out_of_space, io, cancelled
   storage bytes_of(written_array& array);
 
-  /// The bytes of a dense array that the view of its elements needs, mapped for writing, from the
-  /// byte `first` of the array on. If the transaction updates the array, only these are copied.
+  /// The bytes of a dense array that a view of its elements needs, mapped for writing. They begin
+  /// at byte `first` of the array. If the transaction updates the array, only these bytes are
+  /// copied.
   struct dense_part {
     storage bytes;
     std::uint64_t first = 0;

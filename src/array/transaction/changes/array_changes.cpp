@@ -14,7 +14,7 @@ namespace shale::arrays {
 
 // ---- arrays that are added --------------------------------------------------------------------
 
-// The chunks of an array that is known by `name`; null for a dense one.
+// The chunks of an array, which messages call `name`, as tiles; null for a dense array.
 std::shared_ptr<chunk_tiles> array_changes::writable_tiles_of(
     const std::shared_ptr<written_array>& array, std::string_view name) {
   if (array->record.is_dense()) return nullptr;
@@ -64,7 +64,8 @@ std::shared_ptr<written_array> array_changes::create_unnamed(format::array_recor
   const auto changes = owner_.locks.lock_changes();
   const auto state = owner_.locks.lock_state();
   owner_.require_active();
-  // Messages about the array that is wanted do not have the free name, so it can be replaced there.
+  // The free name occurs nowhere in the label that messages are to show. So the caller can replace
+  // it there by the wanted name.
   const std::string shown = owner_.label(record.name);
   std::uint64_t number = 1;
   do record.name = fmt::format(".new-{}", number++);
@@ -89,8 +90,8 @@ void array_changes::give_back(const format::dense_layout& unused) noexcept {
     try {
       owner_.inner->release(extent);
     } catch (...) {
-      // It belongs to an array of the catalog. If that is this one, the transaction can only be
-      // aborted.
+      // The extent belongs to an array of the catalog. If it is this array, the transaction can
+      // only be aborted.
     }
   }
 }
@@ -179,7 +180,7 @@ void array_changes::take_name(const std::shared_ptr<written_array>& made, std::s
   try {
     move(std::string(made->name), name);
   } catch (...) {
-    if (replaces) owner_.inner->refuse_commit();  // nobody can bring the old array back
+    if (replaces) owner_.inner->refuse_commit();  // the old array cannot be restored
     throw;
   }
   made->tiles = std::move(tiles);

@@ -1,7 +1,8 @@
 // Adds, renames and removes arrays in a transaction.
 //
-// Of the two places that know an array, the catalog comes last if something is added and first if
-// something is removed: nothing that can fail comes after the catalog has changed.
+// An array is known in two places: in written_arrays and in the catalog. The catalog is changed
+// last when an array is added, and first when one is removed. So nothing that can fail comes after
+// the catalog has changed.
 #pragma once
 
 #include <memory>
@@ -21,17 +22,19 @@ class array_changes {
   /// Throws   invalid_argument (the transaction has ended), already_exists, out_of_space, io
   std::shared_ptr<written_array> create(format::array_record record);
 
-  /// Adds an array under a free name, which it keeps until `take_name` gives it the record's. It is
-  /// no part of the record's name.
+  /// Adds an array under a free name. It keeps that name until `take_name` gives it the name of the
+  /// record. The free name is no part of the record's name.
   std::shared_ptr<written_array> create_unnamed(format::array_record record);
 
-  /// Gives an array of `create_unnamed` its name, after the array that has the name was removed. If
-  /// that fails, both are as before, or `commit` refuses. A running write has to contain this call
-  /// and that of `create_unnamed`: so a commit that begins between them waits.
+  /// Gives an array of `create_unnamed` its name. If another array has the name, it is removed
+  /// before. If this call fails, both arrays are as before, or `commit` refuses. One running write
+  /// must contain this call and that of `create_unnamed`, so that a commit that begins between them
+  /// waits.
   /// Throws   as `rename`
   void take_name(const std::shared_ptr<written_array>& made, std::string_view name);
 
-  /// The array of that name as this transaction writes it. The first call enters it.
+  /// The array of that name as this transaction writes it. The first call enters it in
+  /// written_arrays.
   /// Throws   invalid_argument (the transaction has ended), not_found
   std::shared_ptr<written_array> update(std::string_view name);
 
@@ -40,8 +43,8 @@ class array_changes {
   void remove(std::string_view name);
 
   /// Removes an array that could not be filled, under its present name. If it was removed already,
-  /// its name may be another array's: this does nothing then. If it cannot be removed, `commit`
-  /// refuses. A running write has to contain this call and the one that made the array.
+  /// this does nothing, because its name may now be another array's. If it cannot be removed,
+  /// `commit` refuses. One running write must contain this call and the one that made the array.
   void discard(const written_array& made) noexcept;
 
   /// Throws   as `remove`; invalid_argument also for the new name, already_exists

@@ -7,8 +7,8 @@
 
 namespace shale::arrays {
 
-/// Of an updated array, only the segments that were copied are read. If there are none, it stays as
-/// it was. Nobody writes the array any more.
+/// In an updated array, only the segments that were copied are read. If none was copied and the
+/// shape is the same, the array stays as it was. Nobody writes the array any more.
 /// Cost     reads the bytes that are new, in parallel
 /// Throws   io, cancelled, out_of_space, not_found (the catalog has no such array)
 void store_checksums(transaction_state& owner, written_array& array);

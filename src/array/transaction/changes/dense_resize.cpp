@@ -99,8 +99,8 @@ void dense_resize::extend() {
   if (kept_ < bytes_before_) copy_unit(bytes_before_);
 }
 
-// A segment that the new end cuts through gets a new checksum, so it is compared with the old one
-// first, unless the transaction has written its unit.
+// A segment that the new end cuts through gets a new checksum. So its bytes are compared with the
+// old checksum first, unless the transaction has written its unit.
 void dense_resize::cut() {
   kept_ = bytes_after_;
   const std::uint64_t unit = bytes_after_ / unit_bytes * unit_bytes;
@@ -113,8 +113,8 @@ void dense_resize::cut() {
   copy_unit(read_end);
 }
 
-// Copies bytes [kept_, read_end), which are whole segments, to the new space, as far as there is
-// room.
+// Reads bytes [kept_, read_end), which are whole segments, and writes them to the new space as far
+// as there is room. Bytes of the base generation are compared with their checksums.
 void dense_resize::copy_unit(std::uint64_t read_end) {
   const bool is_shared = array_.shared && !array_.shared->units.is_new(kept_);
   static const std::vector<std::uint64_t> none;
@@ -168,7 +168,7 @@ void dense_resize::copy_all() {
   if (array_.shared) compare_all();
   const tensor into = map(record, access::read_write);
   const tensor from = map(array_.record, access::read_only);
-  // It calls no progress sink, which could call this transaction.
+  // copy_elements calls no progress sink. A progress sink could call this transaction.
   parallel::copy_elements(detail::narrowed(into, both), detail::narrowed(from, both),
                           executor::current());
   from.storage().check();

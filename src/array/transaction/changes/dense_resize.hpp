@@ -1,9 +1,9 @@
 // Gives a dense array another shape inside a transaction.
 //
 // If only the first axis changes, the bytes of the shorter shape are the beginning of those of the
-// longer one. The units before the end of the shorter one stay where they are. The unit that it
-// ends in is copied to new space, together with the space for what is new, which reads as zeros.
-// Any other change copies the whole array.
+// longer one. The units before the end of the shorter shape stay where they are. The unit in which
+// it ends is copied to new space where that is needed. If the array grows, that space also holds
+// the new elements, which read as zeros. Any other change copies the whole array.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@
 
 namespace shale::arrays {
 
-/// A call that writes bytes of a dense array, or maps them for that, while it lives. The array
-/// keeps its shape.
+/// Marks a call that writes bytes of a dense array, or maps them for writing. While this object
+/// lives, the array keeps its shape.
 class [[nodiscard]] dense_writer {
  public:
-  /// What an append writes is given up if the append fails; other writes are not.
+  /// If an append fails, its own writes are given up. Other writes are not.
   enum class purpose : std::uint8_t { write, append };
 
   /// Throws   invalid_argument (the transaction has ended, the array was resized), not_found
@@ -44,7 +44,8 @@ class dense_resize {
   /// Throws   busy (another call writes it)
   static void close(transaction_state& owner, written_array& array);
 
-  /// Copies what has to be copied, and allocates what is new. The array is closed.
+  /// Copies the bytes that have to move, and allocates space for new elements. `close` was called
+  /// before.
   /// Throws   corrupt, out_of_space, io, cancelled: nothing has changed then
   void prepare();
 

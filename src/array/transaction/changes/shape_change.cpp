@@ -69,7 +69,7 @@ shape_change::~shape_change() {
   const auto state = owner_.locks.lock_own_state();
   owner_.written.end_shape_change(before_.name);
   for (const auto& old : superseded_) old->readable = false;
-  if (pending_) old_->detach_from_file();  // the transaction ends, and knows the new object alone
+  if (pending_) old_->detach_from_file();  // the transaction ends, and knows only the new object
 }
 
 void shape_change::require_shape(const dims& shape) const {
@@ -109,10 +109,11 @@ void shape_change::begin_dense(const dims& shape) {
 void shape_change::publish_dense() {
   const auto state = owner_.locks.lock_state();
   owner_.require_chunks_active();
-  if (old_->bytes) old_->bytes.check();  // nobody else remembers what it lost
+  if (old_->bytes) old_->bytes.check();  // nothing else records bytes that the mapping has lost
   auto stored = *owner_.inner->find(before_.name);
   if (old_->shared && old_->shared->units.has_new_bytes()) {
-    // Copied units become the array's, so that the next record can keep a part of them.
+    // The copied units are entered in the array's record, so that the next record can keep a part
+    // of them.
     stored.dense().extents = old_->record.dense().extents;
     owner_.inner->put(stored);
   }
@@ -142,7 +143,7 @@ bool shape_change::restore_dense() noexcept {
   return true;
 }
 
-// Whatever fails, the array before is still there.
+// If a step fails, the old array is still there.
 std::shared_ptr<written_array> shape_change::set_dense(const dims& shape) {
   begin_dense(shape);
   try {

@@ -36,7 +36,7 @@ class shape_change {
   shape_change(const shape_change&) = delete;
   shape_change& operator=(const shape_change&) = delete;
 
-  /// The record from before.
+  /// The record of the array before the change.
   const format::array_record& before() const noexcept { return before_; }
 
   /// Gives the array a shape. Handles to its other shapes cannot write from now on. They can read
@@ -46,8 +46,9 @@ class shape_change {
   ///          had, or the transaction refuses to commit
   std::shared_ptr<written_array> set(const dims& shape);
 
-  /// The same, but only until `keep` or `undo`. Returns the array in the new shape, whose new part
-  /// can be written. All calls see that array. If it is dense, the catalog keeps the old record.
+  /// Gives the array a shape until `keep` or `undo` is called. Returns the array in the new shape,
+  /// whose new part can be written. All calls see that array. If it is dense, the catalog keeps the
+  /// old record.
   std::shared_ptr<written_array> begin(const dims& shape);
 
   /// Keeps the new shape.
@@ -55,7 +56,8 @@ class shape_change {
   void keep();
 
   /// Gives the array its old shape back. A dense array is as it was before, and nothing is copied.
-  /// But if other calls have written or mapped the array in its new shape, that one is cut off.
+  /// But if other calls have written or mapped the array in its new shape, that array is cut to the
+  /// old shape.
   /// Throws   as `set`: then the transaction must refuse to commit
   void undo();
 

@@ -29,7 +29,8 @@ int transaction_chunks::descriptor() const noexcept {
   return owner_->inner ? owner_->inner->descriptor() : -1;
 }
 
-// The first check also keeps a forked child from waiting for a thread that it does not have.
+// `lock_state` throws in a forked child. So a child never waits for the claim of a thread that does
+// not exist there.
 chunk_claims::claim transaction_chunks::claim(std::uint64_t number) {
   if (!writable_) return {};
   {

@@ -65,10 +65,10 @@ void transaction_end::publish() {
                             }});
 }
 
-// A tensor that shows a mapping pins the generation, which must be published for that: this waits.
-// Other mappings go at once, in `end` (pipeline.6): nobody shows them, and what they have lost so
-// far was looked for. From then on only the file can lose bytes, and publishing looks at its
-// length.
+// If a tensor of the caller shows a mapping, the mapping must pin the generation. That is possible
+// only after the generation is published, so this call waits then. Other mappings end at once, in
+// `end` (pipeline.6): nobody shows them, and `finish_mappings` has checked them for lost bytes.
+// From then on only the file can lose bytes, and publishing checks its length.
 std::shared_ptr<commit_state> transaction_end::publish_later() {
   if (owner_.written.any_held_by_others()) {
     auto ended = std::make_shared<commit_state>(owner_.generation);
@@ -81,7 +81,7 @@ std::shared_ptr<commit_state> transaction_end::publish_later() {
   return owner_.pipeline->hand_over(*owner_.inner);
 }
 
-// Ends the transaction by `last_step`, after the writes that have begun.
+// Waits for the writes that have begun, and ends the transaction by `last_step`.
 template <class LastStep>
 void transaction_end::end_by(LastStep&& last_step) {
   require_outside_of_writes(
@@ -175,7 +175,8 @@ void transaction_end::replace_by(const std::string& other) {
 
 void transaction_end::abort() noexcept {
   if (!owner_.locks.are_of_this_process()) {  // the parent goes on with it
-    // Tiles and transaction own each other, and only `end` separates them.
+    // Nothing destroys this object in the child: the tiles and the transaction own each other, and
+    // only `end` separates them. So its pin ends here.
     owner_.base.let_go_in_child();
     return;
   }
@@ -201,7 +202,7 @@ bool transaction_end::goes_on() const noexcept {
   return owner_.inner.has_value();
 }
 
-// Detaches the mappings, and only then releases the writer lock: afterwards another writer may use
+// Detaches the mappings before it releases the writer lock, because another writer may then use
 // their space.
 void transaction_end::end() noexcept {
   const auto state = owner_.locks.lock_own_state();

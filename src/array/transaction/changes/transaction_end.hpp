@@ -1,15 +1,15 @@
 // Ends a transaction: commit, commit without waiting, replace_by and abort. change.2 says which
-// operations they wait for (running_operations.hpp), change.3 and change.4 what happens to mappings
-// (written_arrays.hpp).
+// operations they wait for (running_operations.hpp). change.3 and change.4 say what happens to
+// mappings (written_arrays.hpp).
 //
 // Invariants
 //   change.6  a call from inside a write (a progress sink, a tile source) never waits for that
-//             write: commit throws, and abort only asks for the end, which the write then
-//             completes. So a thread that waits for writes lets go of the lock `changes`: a call
-//             from inside one of them takes it, and finds that the transaction has ended. Of commit
-//             and replace_by only one gets that far, because they close the gate of writes under
-//             the lock. abort may overtake it: it asks for the end first, and the other finds that
-//             when it has the lock again
+//             write. There commit throws, and abort only asks for the end: the write completes the
+//             abort. A thread that waits for writes does not hold the lock `changes`, so a call
+//             from inside a write can take it, and finds that the transaction has ended. Only one
+//             call of commit and replace_by gets that far, because they close the gate of writes
+//             while they hold the lock. An abort may overtake that call: it asks for the end first,
+//             and the call sees this when it has the lock again
 #pragma once
 
 #include <cstdint>

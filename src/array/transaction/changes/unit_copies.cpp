@@ -105,8 +105,8 @@ void unit_copies::copy(const dense_places& places, const std::string& label,
       in.descriptor(), executor::current());
 }
 
-// No lock is held while the units are copied (change.5). Everything else that is done here costs
-// what the units cost, however many extents the array has.
+// No lock is held while the units are copied (change.5). The cost of the other steps depends on the
+// units, not on the number of extents that the array has.
 void unit_copies::fill(const std::vector<moved_bytes>& moved) {
   const byte_interval range{moved.front().range.first, moved.back().range.end};
   auto state = owner_.locks.lock_state();
@@ -153,12 +153,13 @@ void unit_copies::join() {
   const std::string label = owner_.label(array_.name);
   unit_table units = array_.shared ? array_.shared->units : unit_table(extents);
   while (extents.size() > dense_extents_max) {
-    array_.bytes = storage();  // it shows the extents from before
+    array_.bytes = storage();  // the mapping shows the old extents
     const std::vector<format::extent> before = extents;
     const std::vector<moved_bytes> moved =
         allocate({cheapest_run(array_.record.dense(), total, dense_extents_max / 2)});
     state.unlock();
-    // Their checksums stay as they are, so damaged bytes stay recognisable without a comparison.
+    // The checksums stay as they are, so they still reveal damaged bytes later. No comparison is
+    // needed here.
     copy(dense_places(before), label, {}, moved);
     state.lock();
     units.move(moved);

@@ -3,9 +3,11 @@
 //
 // Invariants
 //   update.1  no byte of the base generation is written: bytes are mapped for writing only if their
-//            units are copied
-//   update.2  a unit is copied once, however many threads are about to write it; the others wait
-//   update.3  a unit is compared with its checksums before it is copied: damage gets no fresh ones
+//             units are copied
+//   update.2  a unit is copied once. If several threads are about to write it, one of them copies
+//             it, and the others wait
+//   update.3  a unit is compared with its checksums before it is copied, so that damaged bytes get
+//             no new checksums
 #pragma once
 
 #include <cstddef>
@@ -40,13 +42,13 @@ class unit_copies {
   /// The same for all units of the array.
   void require_all();
 
-  /// Maps units for writing, which are copied. The caller is a dense_writer of the array.
+  /// Maps units for writing. They are copied already. The caller has a dense_writer of the array.
   storage window(const format::byte_interval& units);
 
   /// Moves neighbouring extents into one if there are more than `dense_extents_max`. Of all runs of
   /// half that many extents, the one with the fewest bytes is joined. Called at commit, when nobody
   /// writes any more. The extents stay as they are if a tensor of the caller shows them. In either
-  /// case they are in the array's record then.
+  /// case, the array's record has the present extents afterwards.
   void join();
 
  private:

@@ -22,7 +22,7 @@ class base_generation {
 
   /// Ends the pin in a forked child, which has no part in the state lock. Otherwise the child would
   /// pin the generation as long as it lives. Does nothing in a child that was made without the
-  /// handlers of fork: it may find the lock of this object taken for ever.
+  /// handlers of fork, where the lock of this object may stay taken for ever.
   void let_go_in_child() noexcept;
 
  private:

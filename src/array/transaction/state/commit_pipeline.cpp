@@ -21,7 +21,7 @@ void commit_state::wait() const {
     now_.wait(now);
   }
   if (durable()) return;
-  if (why_) throw error(*why_);  // a copy: threads may add to theirs
+  if (why_) throw error(*why_);  // a copy, because each thread may add to its error
   throw error(errc::io, "the commit failed for an unknown reason");
 }
 
@@ -96,7 +96,7 @@ std::shared_ptr<commit_state> commit_pipeline::hand_over(format::transaction& in
     const detail::blocked_signals blocked;
     std::thread([self = shared_from_this()] { self->publish_all(); }).detach();
   } catch (...) {
-    publish_all();  // without a thread, this one waits
+    publish_all();  // the system refused a thread, so this one publishes
   }
   return state;
 }
@@ -127,8 +127,8 @@ void commit_pipeline::publish_some(format::writer& chain) noexcept {
   }
 }
 
-// Takes the commits whose generations are not above `last`. pipeline.4: if nobody goes on, the lock
-// is released then. Allocates nothing.
+// Takes the commits whose generations are not above `last`. If no transaction is active and no
+// other commit waits, it then releases the writer lock (pipeline.4). It allocates nothing.
 commit_pipeline::commits commit_pipeline::take_ended(std::uint64_t last) noexcept {
   commits ended;
   const std::lock_guard lock(mutex_);
@@ -139,8 +139,8 @@ commit_pipeline::commits commit_pipeline::take_ended(std::uint64_t last) noexcep
   return ended;
 }
 
-// pipeline.2: later generations contain the one that failed. pipeline.5: nobody may have waited for
-// it, so the next transaction reports it.
+// pipeline.2: later generations contain the one that failed. pipeline.5: perhaps nobody has waited
+// for it, so the next transaction reports the failure.
 void commit_pipeline::fail_all(const error* why) noexcept {
   {
     const std::lock_guard lock(mutex_);

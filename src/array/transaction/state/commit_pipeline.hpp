@@ -1,5 +1,5 @@
 // Publishes the generations that transactions of this process leave behind when they are committed
-// without waiting (docs/decisions/0184, 0185, 0186), and says which kind of transaction may begin.
+// without waiting (docs/decisions/0184, 0185, 0186), and says how the next transaction may begin.
 //
 // Invariants
 //   pipeline.1  one transaction of the container object is active at a time, from `reserve` to
@@ -8,12 +8,13 @@
 //               it are; if one fails, all after it fail
 //   pipeline.3  one thread publishes at a time. It lives while there is something to publish
 //   pipeline.4  the writer lock is released once no transaction is active and nothing is left to
-//               publish, and before the last state ends: whoever has waited finds the file free.
-//               Nobody begins on the lock while another process waits for it
+//               publish. This happens before the last state ends, so a thread that has waited for
+//               that state finds the file free. While another process waits for the lock, no
+//               transaction of this object begins with it
 //   pipeline.5  if a generation cannot be published, no transaction begins any more: it would
 //               become durable although one before it is not
-//   pipeline.6  a commit that waits holds no mapping: a process may have 65,530 of them (by
-//               default), and its addresses may be limited
+//   pipeline.6  a commit that waits to be published holds no mapping: a process may have 65,530 of
+//               them (by default), and its address space may be limited
 #pragma once
 
 #include <atomic>
@@ -41,14 +42,18 @@ class commit_pipeline : public std::enable_shared_from_this<commit_pipeline> {
   /// A forked child makes an object of its own: the threads of this one do not exist there.
   bool is_of_this_process() const noexcept { return owner_.is_this_one(); }
 
-  /// The object of a forked child. Of its parent's, it knows whether a generation could not be
-  /// published (pipeline.5).
+  /// Makes the object of a forked child. From the parent's object it takes only whether a
+  /// generation could not be published (pipeline.5).
   static std::shared_ptr<commit_pipeline> of_child(const commit_pipeline& parents);
 
   /// How a transaction may begin.
   struct permission {
-    bool granted = false;                          ///< if not: ask again later
-    std::shared_ptr<format::writer> on_written{};  ///< begin on this writer's base; null: anew
+    /// If it is false, the caller asks again later.
+    bool granted = false;
+
+    /// The writer on whose base the transaction begins. If it is null, the transaction begins on
+    /// the newest generation of the file.
+    std::shared_ptr<format::writer> on_written{};
   };
 
   /// Grants the next transaction. The caller calls `ended` when it has ended, or could not begin.
@@ -56,12 +61,13 @@ class commit_pipeline : public std::enable_shared_from_this<commit_pipeline> {
   permission reserve();
   void ended() noexcept;
 
-  /// Ends the transaction, without publishing it, and sees to it that it is published. Nobody may
-  /// write through its mappings any more, and what they have lost so far was looked for.
+  /// Ends the transaction without publishing it. A thread publishes it later. Nobody may write
+  /// through its mappings any more, and the caller has checked them for lost bytes.
   /// Throws   as format::transaction::commit_unpublished: nothing was handed over then
   std::shared_ptr<commit_state> hand_over(format::transaction& inner);
 
-  /// Returns when nothing is being published. Called by an active transaction, so nothing follows.
+  /// Returns when nothing is being published. The caller is the active transaction, so nothing is
+  /// handed over meanwhile.
   void drain() const noexcept { publishing_.wait(true); }
 
  private:
@@ -78,11 +84,11 @@ class commit_pipeline : public std::enable_shared_from_this<commit_pipeline> {
   const std::string path_;  // for messages
   const detail::owning_process owner_{};
   detail::fork_safe_mutex mutex_;          // guards the members below
-  bool active_ = false;                    // a transaction is
+  bool active_ = false;                    // whether a transaction is active
   std::shared_ptr<format::writer> chain_;  // set while a generation may not be published yet
-  commits waiting_;                        // in order
-  bool has_failed_ = false;                // publishing has
-  std::optional<error> failure_;           // if it was an error of Shale's
+  commits waiting_;                        // in the order of their generations
+  bool has_failed_ = false;                // whether publishing has failed
+  std::optional<error> failure_;           // the reason, if it was an error of Shale's
   std::atomic<bool> publishing_ = false;   // changed under `mutex_`; `drain` waits for it
 };
 

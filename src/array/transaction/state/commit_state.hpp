@@ -1,4 +1,4 @@
-// What has become of a transaction that was committed without waiting.
+// The outcome of a transaction that was committed without waiting.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,8 @@ class commit_state {
   bool durable() const noexcept { return now_ == outcome::durable; }
 
   /// Returns once the generation is durable.
-  /// Throws   why it is not; invalid_argument in a forked child, where nobody ends it
+  /// Throws   the error for which it failed; invalid_argument in a forked child, where nobody ends
+  ///          the state
   void wait() const;
 
   void succeed() noexcept { end(outcome::durable); }
@@ -39,8 +40,8 @@ class commit_state {
   const std::uint64_t generation_;
   const detail::owning_process owner_{};
   std::optional<error> why_;  // set before `now_`
-  // A child that is forked while a thread waits can destroy it, which is not so for a condition
-  // variable.
+  // It is atomic, because a child that is forked while a thread waits can destroy an atomic number,
+  // but not a condition variable.
   std::atomic<outcome> now_ = outcome::under_way;
 };
 

@@ -37,8 +37,8 @@ class reader_file {
   const std::string& path() const noexcept { return file_.path(); }
   const format::uuid& id() const noexcept { return file_.id(); }
 
-  /// What chunks belong to that executors keep decoded. Handles of arrays share it, and may outlive
-  /// this object.
+  /// The owner of the chunks that executors keep decoded. Handles of arrays share it, and may
+  /// outlive this object.
   const std::shared_ptr<const parallel::tile_owner>& tile_owner() const noexcept { return owner_; }
 
  private:

@@ -27,10 +27,10 @@
 
 namespace shale::arrays {
 
-/// The tiles of written arrays own it too, and it owns these tiles: only the end of the transaction
+/// This object and the tiles of its written arrays own each other. Only the end of the transaction
 /// separates them.
 struct transaction_state : std::enable_shared_from_this<transaction_state> {
-  /// `granting` has granted the transaction, and is told of its end.
+  /// `granting` has granted the transaction, and is told when it ends.
   transaction_state(std::shared_ptr<reader_file> opened, std::shared_ptr<commit_pipeline> granting,
                     format::transaction begun, format::generation_view pinned);
 

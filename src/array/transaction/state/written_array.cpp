@@ -65,7 +65,8 @@ std::shared_ptr<written_array> array_of_base(format::array_record record) {
   if (array->record.is_dense() && !array->record.dense().extents.empty()) {
     shared_bytes& shared = array->shared.emplace();
     shared.can_be_cut = can_be_cut(array->record.dense());
-    // Another writer may have made the last extent longer than the array, whose bytes end before.
+    // Another writer may have made the last extent longer than the array needs. The units end where
+    // the array ends.
     shared.units = unit_table(
         dense_places(array->record.dense().extents).pieces(0, format::array_bytes(array->record)));
   }

@@ -45,9 +45,9 @@ struct shared_bytes {
   bool unchanged() const noexcept { return !units.has_new_bytes() && !reshaped; }
 };
 
-/// The parts of a transaction change the members, only under its state lock. The dtype, the shape
-/// and the kind of the record never change, so these are read without the lock: an array that gets
-/// another shape gets another object.
+/// The parts of a transaction change the members, but only while they hold its state lock. The
+/// dtype, the shape and the kind of the record never change, so they are read without the lock: an
+/// array that gets another shape gets another object.
 struct written_array {
   explicit written_array(format::array_record stored)
       : name(stored.name), record(std::move(stored)) {}

@@ -4,8 +4,8 @@
 // Invariants
 //   change.3  writable mappings are read-only before their checksums are taken, and stay so
 //   change.4  a mapping that outlives its transaction either holds a pin on the generation that
-//             owns its bytes, or is detached from the file. Either is done while the writer lock is
-//             held: no other writer can use the bytes before
+//             owns its bytes, or is detached from the file. Both happen while the writer lock is
+//             held, so no other writer can use the bytes before
 #pragma once
 
 #include <map>
@@ -46,7 +46,7 @@ class written_arrays {
   auto begin() const noexcept { return arrays_.begin(); }
   auto end() const noexcept { return arrays_.end(); }
 
-  /// Between these two, a call changes the shape of the array of that name (change.7). The array
+  /// Between these two calls, the shape of the array of that name changes (change.7). The array
   /// need not have been entered here.
   void begin_shape_change(const std::string& name) { changing_shape_.insert(name); }
   void end_shape_change(const std::string& name) noexcept { changing_shape_.erase(name); }
@@ -57,13 +57,13 @@ class written_arrays {
   /// Throws   io if a mapping has lost bytes, because another process truncated the file
   void check_mappings() const;
 
-  /// change.3
+  /// Makes the mappings read-only (change.3).
   void make_read_only();
 
   /// Whether a handle other than the transaction's own shows a mapping.
   bool any_held_by_others() const noexcept;
 
-  /// change.4: cuts the remaining mappings off from the file.
+  /// Detaches the remaining mappings from the file (change.4).
   void detach_mappings() noexcept;
 
  private:
