@@ -62,7 +62,7 @@ int show_plan(const rechunk_options& options, const address& target, const dims&
   return exit_yes;
 }
 
-// Makes the new array in the place of the old one, which is read from the generation before.
+// Makes the new array in the place of the old one, which is read from the previous generation.
 rechunk_plan replace_array(transaction& change, const std::string& name, const dims& chunk) {
   const std::optional<array> from = change.find(name);
   if (!from) change.update(name);  // throws not_found, with names that are similar
