@@ -46,7 +46,7 @@ struct array_facts {
   /// False if only name, address and problem are known.
   bool described = true;
 
-  /// The number of chunks that cover the shape, stored or not; empty if the array has none.
+  /// The number of chunks that cover the shape, stored or not; nothing if the array has no chunks.
   std::optional<std::uint64_t> chunks() const;
 
   /// The name of the logical dtype, or else of the dtype; and the shape without an axis of

@@ -27,8 +27,8 @@ struct conventions {
   std::vector<std::string> axes;
   std::vector<std::string> others;
 
-  /// Why a part of this is missing: an attribute is not what it should be, or coordinates do not
-  /// fit.
+  /// Why a part of this is missing: an attribute does not follow its convention, or coordinates do
+  /// not fit.
   std::optional<error> problem;
 
   /// Adds all that is known, except the logical dtype, to the facts about the array.

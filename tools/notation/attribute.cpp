@@ -62,7 +62,7 @@ nlohmann::json json_of_text(std::string_view text) {
   return value;
 }
 
-// ---- what is typed ------------------------------------------------------------------------------
+// ---- from typed text ----------------------------------------------------------------------------
 
 bool fits_int64(const nlohmann::json& number) {
   if (number.is_number_unsigned())
@@ -117,7 +117,7 @@ attribute_value typed_value(std::string_view key, const std::string& text) {
   return attribute_value::json(text);
 }
 
-// ---- what is shown ------------------------------------------------------------------------------
+// ---- to shown text and JSON ---------------------------------------------------------------------
 
 // JSON has neither infinities nor NaN.
 nlohmann::json double_json(double number) {
