@@ -19,9 +19,8 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// The header of an .npy file. Times and texts are described as the integers that they are stored
-/// as: times as int64, texts as uint8 or uint32 with a further axis, the last one, of their
-/// characters.
+/// The header of an .npy file. Times and texts are described as the integers that store them: times
+/// as int64, texts as uint8 or uint32 with an additional last axis for their characters.
 struct npy_header {
   shale::dtype dtype = shale::dtype::float32;
   std::endian byte_order = std::endian::little;
@@ -52,11 +51,11 @@ struct npy_header {
 };
 
 /// Parses the header at the start of `bytes`, which may be hostile: it reads only inside `bytes`,
-/// and allocates no memory by sizes in the input.
+/// and sizes in the input do not make it allocate memory.
 /// Throws   corrupt (no magic bytes of NumPy, incomplete, not the dictionary that NumPy writes,
 ///          elements beyond 2^62 bytes); unsupported (a later version; dtypes that are structured,
-///          objects, raw bytes or wider than those of Shale; rank above 32, of texts above 31; a
-///          header above 64 KiB); out_of_memory
+///          objects, raw bytes or wider than those of Shale; rank above 32, or above 31 for texts;
+///          a header above 64 KiB); out_of_memory
 npy_header parse_npy_header(std::span<const std::byte> bytes);
 
 /// The bytes of a header as NumPy writes them, padded so that elements begin at a multiple of 64,
@@ -88,8 +87,8 @@ struct npy_read_options {
   trailing_bytes trailing = trailing_bytes::refuse;
 };
 
-/// The array of an .npy file. Times and texts are the integers that they are stored as;
-/// `inspect_npy` tells what these stand for.
+/// The array of an .npy file. Times and texts are the integers that store them; `inspect_npy` tells
+/// what these stand for.
 /// Shape    as stored; strides express Fortran order. Texts have a last axis of their characters
 /// Cost     O(1), reads no element, if the elements are little-endian and aligned in the file
 ///          (NumPy aligns them to 64 bytes). bool: one pass over the bytes. Otherwise a copy into
@@ -109,8 +108,8 @@ struct npy_write_options {
 };
 
 /// Writes `values` as version 1.0. The file has Fortran order if the elements are contiguous in
-/// Fortran order but not in row-major order. Otherwise, and for texts, it is row-major. NumPy does
-/// the same, but for texts too.
+/// Fortran order but not in row-major order. Otherwise, and for texts, it is row-major. NumPy
+/// follows the same rule, but for texts too.
 /// Cost     one pass in pieces of 4 MiB. Pages of a mapped source larger than half of the budget
 ///          are released after use. If the source is larger than memory and its fastest axis is not
 ///          that of the file, every piece reads pages of the whole source: use npy_writer then
@@ -136,9 +135,9 @@ class npy_writer {
   npy_writer(npy_writer&&) noexcept;
   npy_writer& operator=(npy_writer&&) noexcept;
 
-  /// The elements of the file: a row-major tensor, which can be written and begins as zeros. If the
-  /// writer was moved from, a tensor without elements. Errors of calls that use them name the
-  /// temporary file, which is their storage's `path()`.
+  /// The elements of the file: a row-major tensor that can be written, and contains zeros at first.
+  /// If the writer was moved from, the tensor has no elements. Errors of calls that use the
+  /// elements name the temporary file, which is their storage's `path()`.
   const tensor& elements() const noexcept;
 
   /// Makes the elements durable and gives the file its name. Call it once.

@@ -96,7 +96,7 @@ struct npz_write_options {
 /// Writes an archive that np.load reads. The elements of stored members begin at multiples of 64
 /// bytes, so that they can be mapped. Sizes beyond 4 GiB have the ZIP64 form.
 /// Cost     one pass in pieces of 4 MiB, with CRC-32 and deflate by one thread
-/// Throws   invalid_argument (a name that is empty, occurs twice, is another one with ".npy", is
+/// Throws   invalid_argument (a name that is empty, occurs twice, is another name with ".npy", is
 ///          not UTF-8, has a zero byte or is longer than 65,000 bytes; the level), and as
 ///          write_npy. The names are checked before anything is written
 void write_npz(const std::string& path, std::span<const std::pair<std::string, tensor>> members,

@@ -15,7 +15,7 @@ namespace [[gnu::visibility("default")]] shale {
 
 /// Options of `read_raw`: the facts that the file does not record.
 struct raw_read_options {
-  /// Row-major extents. Without a value, one axis up to the end of the file.
+  /// Row-major extents. Without a value, the tensor has one axis, up to the end of the file.
   std::optional<dims> shape = std::nullopt;
 
   /// The byte of the file at which the first element begins.

@@ -48,7 +48,7 @@ struct t7_value {
   std::string text = {};
 
   /// The number of a table, a tensor, a storage, a function or an object in its file. Two values
-  /// with one number are one object.
+  /// with the same number are the same object.
   std::size_t object = 0;
 };
 
@@ -67,8 +67,8 @@ struct t7_array {
   /// The elements in the storage. A tensor without axes is empty in Torch, and has the shape (0).
   shale::layout layout = shale::layout(dims{0});
 
-  /// The bytes of the storage's elements in memory; a binary file has as many. Several tensors may
-  /// share them.
+  /// The bytes that the storage's elements take in memory; in a binary file they take as many.
+  /// Several tensors may share them.
   std::uint64_t storage_bytes = 0;
 
   /// Whether the elements can be mapped.
@@ -83,7 +83,8 @@ struct t7_other_values {
   std::uint64_t functions = 0;
 };
 
-/// An open file. Its tree may have cycles and shared parts, so each table is asked for its pairs.
+/// An open file. Its tree may have cycles and shared parts, so callers ask each table for its
+/// pairs.
 /// Throws   invalid_argument from every member function, if it was moved from; out_of_memory
 /// Threads  every member function may be called from any thread
 /// Lifetime tensors from it stay valid after it was destroyed
@@ -111,8 +112,9 @@ class t7_file {
 
   /// The paths of the tensors and storages in the tree: the keys from the root to them, joined by
   /// '/', as in "weights/1". Integers are written in decimal. The root itself has the empty path.
-  /// Each table is entered once, at the first place that leads to it. Entries of a table each give
-  /// their path, also if they are one tensor. What is in functions, or is a key, has no path.
+  /// Each table is entered once, at the first place that leads to it. Each entry of a table gives a
+  /// path, even if several entries hold the same tensor. Values inside functions have no path, and
+  /// neither have keys.
   const std::vector<std::string>& names() const;
 
   /// The number of other values in the same tables.
@@ -147,7 +149,7 @@ class t7_file {
 };
 
 /// Refuses dtypes that Torch does not have: bool, uint16 to uint64, bfloat16, float8 and complex.
-/// Throws   unsupported, naming those that it has
+/// Throws   unsupported; the error names the dtypes that Torch has
 void require_t7_dtype(dtype type);
 
 /// Options of `write_t7` and `t7_writer`.

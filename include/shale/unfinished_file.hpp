@@ -14,8 +14,8 @@
 namespace [[gnu::visibility("default")]] shale {
 
 /// A file of any format under a temporary name, in the folder of its target. `publish` gives it the
-/// target's name; without that, the destructor removes it. If the target is a symbolic link, the
-/// link's file is replaced.
+/// target's name; a file that was not published is removed by the destructor. If the target is a
+/// symbolic link, the file that the link leads to is replaced.
 /// Threads  calls on one object must not overlap; different objects are independent
 /// Lifetime belongs to the process that made it. In a forked child its calls throw
 ///          invalid_argument, and its destructor removes nothing
@@ -39,9 +39,9 @@ class unfinished_file {
   /// `publish` and after a move.
   const std::string& path() const noexcept { return path_; }
 
-  /// The permission bits to make the file with, from which the umask is removed. They are 0600 if
-  /// there was a file to replace, whose own permissions follow in `publish`: until then, nobody can
-  /// open the new bytes who may not read the old ones. Otherwise they are 0666.
+  /// The permission bits to make the file with; the system removes the umask from them. They are
+  /// 0600 if there was a file to replace, and `publish` sets the permissions of that file: until
+  /// then, nobody can open the new bytes who may not read the old ones. Otherwise they are 0666.
   unsigned mode() const noexcept;
 
   /// While an object of this class exists, `exit_without_unfinished_files` waits in other threads.
@@ -99,10 +99,10 @@ class unfinished_file {
   };
 
   /// Gives the file at path() the permissions, and if possible the owner and the group, that
-  /// `publish` gives it: for a file that gets its name by other means, as by
+  /// `publish` gives it: for a file that gets its name by other means, such as
   /// `transaction::replace_by`.
-  /// Returns  the owners, which differ where this process may not set them; nothing if there is no
-  ///          file to replace
+  /// Returns  the owners of both files, which differ if this process may not set them; nothing if
+  ///          there is no file to replace
   /// Throws   invalid_argument (published, moved from, in a forked child; no regular file is at
   ///          path()), not_found (nothing is there), io (another file is there, it cannot be
   ///          opened, or the system does not tell owner and permissions of one of the files)

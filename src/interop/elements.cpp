@@ -112,7 +112,7 @@ class element_streamer {
     return holds_bools_ && detail::has_odd_bools(elements);
   }
 
-  // Makes copied elements what the file holds.
+  // Converts copied elements to the bytes that the file holds.
   void change(std::span<std::byte> elements, dtype type) const noexcept {
     if (swapped_) swap_bytes(elements, type);
     if (has_odd_bools(elements)) detail::make_stored_bools(elements);

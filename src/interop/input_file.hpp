@@ -25,8 +25,8 @@ class input_file {
   std::uint64_t size_bytes() const noexcept { return size_bytes_; }
 
   /// Fills `into` from byte `offset` on.
-  /// Throws   io, also if the file ends before: callers have already compared the range with
-  ///          size_bytes()
+  /// Throws   io, also if the file ends before the range does: callers have already compared the
+  ///          range with size_bytes()
   void read(std::span<std::byte> into, std::uint64_t offset) const;
 
   /// Like read, but stops at the end of the file. Returns the number of bytes read.

@@ -2,7 +2,7 @@
 //
 // Invariants
 //   npy.1  the reader reads no byte beyond the given span
-//   npy.2  it allocates no memory by a size that the text declares
+//   npy.2  a size that the text declares does not make it allocate memory
 //   npy.3  it accepts the dictionaries that NumPy writes (any spacing, key order and kind of quote,
 //          the "L" of Python 2 in versions 1 and 2), but not Python's grammar in general
 //
@@ -88,7 +88,7 @@ constexpr std::array dtype_codes{
 // The longest text in bytes: NumPy counts them with 31 bits.
 constexpr index_t text_bytes_max = std::numeric_limits<std::int32_t>::max();
 
-// The rest of '<M8[ns]' behind its kind.
+// The part of '<M8[ns]' after its kind.
 stored_dtype parse_time(std::string_view rest, logical_kind kind, std::endian order,
                         std::string_view descr) {
   if (!rest.starts_with('8')) throw_bad_dtype(descr);
@@ -100,7 +100,7 @@ stored_dtype parse_time(std::string_view rest, logical_kind kind, std::endian or
   return {dtype::int64, order, logical};
 }
 
-// The rest of '|S10' or '<U5' behind its kind.
+// The part of '|S10' or '<U5' after its kind.
 stored_dtype parse_text(std::string_view rest, logical_kind kind, std::endian order,
                         std::string_view descr) {
   const dtype storage = storage_dtype({.kind = kind});

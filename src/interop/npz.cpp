@@ -214,7 +214,8 @@ void require_options(const npz_write_options& options) {
 }
 
 // Whether one of `taken` is the name with ".npy", or without it. A member is looked for under its
-// name first, and then under its name with ".npy": such a pair of names would find one member.
+// name first, and then under its name with ".npy": both names of such a pair would find the same
+// member.
 template <class Names>
 bool differs_by_suffix(std::string_view name, const Names& taken) {
   if (taken.count(std::string(name) + std::string(suffix)) != 0) return true;

@@ -206,9 +206,10 @@ void unfinished_file::begin(const std::string& target) {
   target_ = detail::path_after_links(target);
   struct stat status {};
   const int failure = ::stat(target_.c_str(), &status) == 0 ? 0 : errno;
-  // These say that there is no file, and perhaps no folder, which is checked below. After another
-  // failure there may be a file, whose permissions are unknown. A name that is too long would be
-  // refused only at the end otherwise, because the name of the partial file is cut to fit.
+  // After these three errors there is no file that this process can reach, and perhaps no folder,
+  // which is checked below. After another failure there may be a file, whose permissions are
+  // unknown. A name that is too long is refused here: the name of the partial file is cut to fit,
+  // so the error would otherwise come only at the end.
   if (failure != 0 && failure != ENOENT && failure != ENOTDIR && failure != EACCES)
     throw error::from_errno(code_for_errno(failure), "cannot create file", failure,
                             {"file " + target_});

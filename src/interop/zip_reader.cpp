@@ -365,7 +365,7 @@ void zip_stream::finish() {
 }
 
 std::uint32_t crc32_of(std::uint32_t before, std::span<const std::byte> bytes) noexcept {
-  if (bytes.empty()) return before;  // zlib would start anew for a null address
+  if (bytes.empty()) return before;  // zlib would restart the CRC for a null address
   return static_cast<std::uint32_t>(
       ::crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }

@@ -37,8 +37,8 @@ struct cat_options {
   engine_options engine;
 };
 
-// Most bytes of one evaluation of CSV rows. For ordinary arrays these are whole rows of chunks. A
-// small budget makes the blocks smaller.
+// The largest number of bytes in one evaluation of CSV rows. For ordinary arrays these are whole
+// rows of chunks. A small budget makes the blocks smaller.
 constexpr std::size_t csv_block_bytes_max = 32u << 20;
 
 std::size_t csv_block_bytes() {
@@ -68,8 +68,8 @@ void append_quoted(std::string& line, std::string_view text) {
   line += '"';
 }
 
-// Prints rows of cells, each of which `append` adds to a row by its number. With `ends_rows`, the
-// last column is that of the array.
+// Prints rows of cells; `append` adds the cell with a given number to the text of a row. With
+// `ends_rows`, the last column is the last one of the array.
 template <class Append>
 void print_cells(index_t rows, index_t columns, bool ends_rows, Append&& append) {
   std::string text;
@@ -83,7 +83,7 @@ void print_cells(index_t rows, index_t columns, bool ends_rows, Append&& append)
   }
 }
 
-// Prints a block of two axes, or of texts with their axis of characters.
+// Prints a block with two axes; a block of texts also has the axis of characters.
 void print_block(const tensor& block, const std::optional<logical_dtype>& logical, bool ends_rows) {
   const index_t rows = block.shape(0);
   const index_t columns = block.shape(1);

@@ -34,8 +34,8 @@ void add_du(command_line& line);
 void add_doctor(command_line& line);
 void add_version(command_line& line);
 
-/// A positional or an option that takes many texts: each stays as it was typed. CLI11's own lists
-/// would make several values of "[a,b]". `texts` must live as long as `command`.
+/// Adds a positional or an option that takes many texts. Each text stays as it was typed; CLI11's
+/// own lists would split "[a,b]" into several values. `texts` must live as long as `command`.
 inline CLI::Option* add_texts(CLI::App& command, const std::string& name,
                               std::vector<std::string>& texts, const std::string& description) {
   const CLI::callback_t keep = [&texts](const CLI::results_t& given) {
@@ -44,8 +44,8 @@ inline CLI::Option* add_texts(CLI::App& command, const std::string& name,
   };
   CLI::Option* made = command.add_option(name, keep, description)->type_name("TEXT");
   made->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  // Without extra arguments, a positional takes as many as it expects at least: more than there can
-  // be. An option takes one each time it is given.
+  // Without extra arguments, a positional takes its smallest expected number of texts, which is
+  // more than there can be. An option takes one text each time it is given.
   constexpr int most = CLI::detail::expected_max_vector_size;
   return made->expected(made->get_positional() ? most - 1 : 1, most)->allow_extra_args(false);
 }

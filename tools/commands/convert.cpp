@@ -59,7 +59,8 @@ std::string stem(const std::string& file) {
   return name.substr(0, name.rfind('.'));
 }
 
-// The target of one array. Its name is the target's name, or else its own, or else the file's.
+// The target of one array. Its name is the one that the target gives, or else the array's own
+// name, or else the name of the file.
 address place(const address& target, const address& source, const std::string& name) {
   address result = target;
   if (!holds_many(target.format) || !target.array.empty()) return result;
@@ -230,7 +231,7 @@ std::vector<conversion> convert(input_files& files, const address& source, const
   if (whole) return into_container(files, source, target, type, options);
   require_no_other_members(target);
   const operand read = files.open(source);
-  // One tensor is a file of Torch7 by itself, as it is an .npy file.
+  // A single tensor becomes a file of Torch7 without a table, as it becomes an .npy file.
   const address to =
       target.format == file_format::t7 ? target : place(target, source, source.array);
   const written done =

@@ -42,7 +42,7 @@ struct examination {
   std::vector<place_facts> places;
   std::vector<shared_segment> reclaimed_segments;
   std::vector<leftover> reclaimed_files;
-  std::optional<error> reclaim_failure;  // of segments; files are reclaimed all the same
+  std::optional<error> reclaim_failure;  // of segments; files are still reclaimed
 };
 
 pool_trial try_default_pool(std::uint64_t budget_bytes) {

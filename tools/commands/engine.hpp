@@ -40,7 +40,7 @@ class engine {
   /// `label` precedes the progress bar.
   engine(const engine_options& options, const std::string& label);
 
-  /// The cost since construction. It clears the progress bar, so print results afterwards.
+  /// Clears the progress bar and returns the cost since construction. Print results afterwards.
   report finish();
 
  private:

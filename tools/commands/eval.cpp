@@ -190,7 +190,7 @@ int run(const eval_options& options) {
   std::vector<disk_speed> disks;
   if (options.disk_speed && !options.plan) disks = measure_disks(bound.paths);
   const stopwatch clock;
-  // This evaluates what sorts, what LAPACK computes, and masks that index.
+  // This already evaluates functions that sort, functions of LAPACK, and masks used as indices.
   expr value = parse_expression(options.expression, bound.arrays);
   if (type) value = astype(value, *type);
   if (options.plan) {

@@ -60,7 +60,8 @@ void print_name(const std::string& name) {
   print_data(fmt::format("{}\n", printable(name_in_address(name))));
 }
 
-// Whether the address names a level: it ends with '/', and is no array of another program's file.
+// Whether the address names a level: it ends with '/', and is not the name of an array, which
+// another program may have made.
 bool names_level(input_files& files, const address& source) {
   return source.format == file_format::shale && source.array.ends_with('/') &&
          !files.generation_of(source.file).find(source.array);
@@ -81,7 +82,7 @@ std::vector<level_entry> children_of(input_files& files, const address& source, 
   return children;
 }
 
-// Facts about what the address names; of a level, about its children.
+// Facts about what the address names; for a level, facts about its children.
 std::vector<array_facts> described(input_files& files, const address& source, bool recursive) {
   if (!names_level(files, source)) return files.describe(source);
   std::vector<array_facts> all;
@@ -203,8 +204,8 @@ int list_file(const std::string& text, const ls_options& options, separator& bet
   return note_problems(arrays);
 }
 
-// Calls `body` for each chunk that the file stores, in the order of the grid. A part of the list is
-// in memory at a time.
+// Calls `body` for each chunk that the file stores, in the order of the grid. Only a part of the
+// list is in memory at a time.
 template <class Body>
 void for_each_stored_chunk(const array& stored, Body&& body) {
   std::optional<dims> after;
@@ -275,8 +276,8 @@ int note_if_it_fails(Body&& body) {
   }
 }
 
-// The arrays of a container, and for each chunked one what `body` does with it. If that fails, the
-// array has a problem.
+// Describes the arrays of a container, and calls `body` for each chunked one. If a call fails, its
+// error becomes the problem of the array.
 template <class Body>
 std::vector<array_facts> for_each_chunked(input_files& files, const address& source, Body&& body) {
   require_container(source);

@@ -95,7 +95,7 @@ image paint(const tensor& sample, const value_range& range, const colormap& colo
                 .kind = holes ? pixel_kind::rgba : pixel_kind::rgb,
                 .pixels = {}};
   picture.pixels.reserve(static_cast<std::size_t>(picture.width) * picture.height * 4);
-  // The difference of large numbers with two signs overflows. That of their halves does not.
+  // The difference of large numbers with different signs overflows. That of their halves does not.
   const double scale = std::isinf(range.high - range.low) ? 0.5 : 1;
   const double low = range.low * scale;
   const double span = range.high * scale - low;

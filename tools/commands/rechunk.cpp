@@ -62,11 +62,11 @@ int show_plan(const rechunk_options& options, const address& target, const dims&
   return exit_yes;
 }
 
-// Makes the new array in the place of the old one, which is read from the generation before.
+// Makes the new array in the place of the old one, which is read from the previous generation.
 rechunk_plan replace_array(transaction& change, const std::string& name, const dims& chunk) {
   const std::optional<array> from = change.find(name);
   if (!from) change.update(name);  // throws not_found, with names that are similar
-  plan_rechunk(*from, chunk);      // refuses what does not fit before the array is replaced
+  plan_rechunk(*from, chunk);      // refuses a wrong chunk before the array is replaced
   array_spec spec = spec_of(*from);
   spec.chunk_shape = chunk;
   const rechunk_plan plan = rechunk(*from, change.create_or_replace(name, spec));

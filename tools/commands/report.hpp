@@ -11,8 +11,8 @@
 
 namespace shale::tools {
 
-/// The peak resident memory of this process (VmHWM), with pages of mapped files. Nothing if /proc
-/// does not tell it.
+/// The peak resident memory of this process (VmHWM), including pages of mapped files; nothing if
+/// /proc does not tell it.
 std::optional<std::uint64_t> peak_resident_bytes();
 
 struct report {

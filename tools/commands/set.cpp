@@ -39,8 +39,8 @@ std::vector<attribute> new_attributes(const set_options& options) {
   return all;
 }
 
-// The file or the array; a level is an address that ends with '/'. FILE:/ is the level above all,
-// as FILE is.
+// Whether the address names a level: it ends with '/', or has no array. FILE:/ and FILE name the
+// level above all.
 bool is_level(const address& target) { return target.array.empty() || target.array.ends_with('/'); }
 
 address parse_target(const std::string& text) {
@@ -66,8 +66,8 @@ attribute_list change_attributes(transaction& change, const address& target,
   return change.find(target.array)->attributes();
 }
 
-// What the attributes of the array say now; nothing if it is a level, or if another process has
-// removed it.
+// What the attributes of the array say now; nothing if the target is a level, or if another process
+// has removed the array.
 conventions conventions_now(const address& target) {
   const snapshot now = container::open(target.file).latest();
   const std::optional<array> found = now.find(target.array);
@@ -82,7 +82,7 @@ int run(const set_options& options) {
     now = change_attributes(change, target, attributes, options.unset);
   });
   const conventions meant = conventions_now(target);
-  // The values are stored all the same: arrays that they name may be made or resized next.
+  // The values are stored even then: users may next make or resize arrays that they name.
   if (meant.problem && !options.quiet) note(fmt::format("shale: {}", meant.problem->what()));
   if (options.json) {
     nlohmann::json json{{"file", target.file},

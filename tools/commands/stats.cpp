@@ -93,7 +93,7 @@ int run(const stats_options& options) {
   const operand source = files.open(with_raw_options(parse_address(options.source), options.raw));
   std::vector<disk_speed> disks;
   if (options.disk_speed) {
-    // After that, the pass below reads from the device too.
+    // After the drop, the pass below also reads from the device.
     disks.push_back(measure_disk(source.location.file));
     drop_page_cache(source.location.file);
   }

@@ -33,8 +33,8 @@ array_facts describe_header(const npy_header& header, std::string kind) {
   return facts;
 }
 
-// The result of `describe`. If the array is damaged or of a later version, its problem instead: the
-// others of the file can still be read.
+// Returns the result of `describe`. If the array is damaged or of a later version, returns only its
+// problem: the other arrays of the file can still be read.
 template <class Describe>
 array_facts described_or_problem(const std::string& name, Describe&& describe) {
   try {
@@ -168,7 +168,7 @@ array_facts describe_tensor(const t7_file& file, const std::string& name) {
   try {
     return describe_sound_tensor(file, name);
   } catch (const error& failure) {
-    // The others can still be read.
+    // The other arrays can still be read.
     if (failure.code() != errc::unsupported) throw;
     array_facts facts;
     facts.name = name;
@@ -196,7 +196,8 @@ array_facts describe_npy(const std::string& file) {
 array_facts describe_raw(const address& source) {
   array_facts facts;
   if (!source.raw_dtype) {
-    // Reading no element refuses what is no file to read: a folder, a pipe, a device.
+    // This reads no element, but throws if the path is not a regular file: a folder, a pipe, a
+    // device.
     static_cast<void>(read_raw(source.file, dtype::uint8, {.shape = dims{0}}));
     facts.type = dtype::uint8;
     facts.kind = "raw bytes";

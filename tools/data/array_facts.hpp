@@ -33,7 +33,7 @@ struct array_facts {
   std::string kind;                      ///< "dense", "chunked", "mapped", "deflated", "level", …
   std::optional<dims> chunk_shape;
   std::string codec;               ///< empty if no codec encodes the elements
-  std::uint64_t stored_bytes = 0;  ///< of an ASCII file of Torch7: of its elements in memory
+  std::uint64_t stored_bytes = 0;  ///< for an ASCII file of Torch7: bytes in memory
   std::uint64_t logical_bytes = 0;
   std::optional<std::string> fill_value;
   std::optional<std::uint64_t> modified;  ///< the generation that changed the array last
@@ -46,7 +46,7 @@ struct array_facts {
   /// False if only name, address and problem are known.
   bool described = true;
 
-  /// The number of chunks that cover the shape, stored or not; empty if the array has none.
+  /// The number of chunks that cover the shape, stored or not; nothing if the array has no chunks.
   std::optional<std::uint64_t> chunks() const;
 
   /// The name of the logical dtype, or else of the dtype; and the shape without an axis of
@@ -67,7 +67,7 @@ array_facts describe_array(const snapshot& generation, const array& stored);
 /// Throws   not_found, io
 array_facts describe_array(const snapshot& generation, const std::string& name);
 
-/// A member of an archive, likewise.
+/// A member of an archive. A damaged or unsupported one is described by its problem alone.
 /// Throws   io
 array_facts describe_member(const npz_file& archive, const std::string& name);
 
@@ -75,8 +75,8 @@ array_facts describe_member(const npz_file& archive, const std::string& name);
 /// Throws   not_found, unsupported, corrupt, io
 array_facts describe_sound_member(const npz_file& archive, const std::string& name);
 
-/// A tensor or a storage of a .t7 file. One whose path another one has too is described by its
-/// problem alone.
+/// A tensor or a storage of a .t7 file. If several have the same path, the facts are the problem
+/// alone.
 array_facts describe_tensor(const t7_file& file, const std::string& name);
 
 /// The same, but the problem is thrown.
@@ -86,7 +86,7 @@ array_facts describe_sound_tensor(const t7_file& file, const std::string& name);
 /// An .npy file. If its size does not match its header, the facts have a problem.
 array_facts describe_npy(const std::string& file);
 
-/// A raw file; without a dtype in the address, its bytes.
+/// A raw file. If the address gives no dtype, the facts describe the bytes of the file.
 /// Throws   what `read_raw` throws: invalid_argument for a folder, a pipe or a device
 array_facts describe_raw(const address& source);
 

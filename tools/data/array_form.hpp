@@ -39,7 +39,7 @@ array_spec sliced(const array_spec& whole, const std::vector<index_entry>& index
 struct chosen_form {
   array_spec spec;
 
-  /// Properties that the array should take over from its model (see `model`), but cannot have; a
+  /// Properties that the array should take over from its model (see `model`) but cannot have, one
   /// line each.
   std::vector<std::string> not_kept;
 };

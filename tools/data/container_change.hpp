@@ -24,7 +24,8 @@ std::uint64_t change_existing_container(const std::string& file,
 
 /// Replaces the container at `file` by a new one that `fill` fills. The writer lock of the old
 /// container is held throughout. Permissions, owner and group stay as they are.
-/// Returns  a line for the owner or the group if it could not be kept, as only root may change it
+/// Returns  one line each for the owner and the group, if it could not be kept because only root
+///          may change it
 /// Throws   not_found
 std::vector<std::string> replace_container(const std::string& file,
                                            const std::function<void(transaction&)>& fill);

@@ -14,7 +14,7 @@ namespace shale::tools {
 
 namespace {
 
-// Runs `read`. The first error that other programs can cause by an attribute becomes the problem.
+// Runs `read`. Attributes of other programs can cause errors; the first one becomes the problem.
 template <class Read>
 void read_convention(conventions& into, Read&& read) {
   try {
@@ -29,7 +29,7 @@ void read_convention(conventions& into, Read&& read) {
 }
 
 void read_coordinates(conventions& into, const snapshot& generation, const array& stored) {
-  // Most arrays have neither, and cost no further search.
+  // Most arrays have neither, so there is nothing to search for.
   if (into.dimensions.empty() && !stored.attribute(coordinates_key)) return;
   const array_coordinates found = find_coordinates(generation, stored.name());
   std::vector<std::string> axes;

@@ -1,6 +1,6 @@
-// What the attributes of an array say by convention: by those of CF and xarray, the names of its
-// axes, the unit of its elements, and the arrays that hold its coordinates; by that of Shale, what
-// its integers stand for.
+// What the attributes of an array say by convention. By the conventions of CF and xarray, they name
+// its axes, the unit of its elements, and the arrays that hold its coordinates. By the convention
+// of Shale, they say what its integers stand for.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -22,19 +22,19 @@ struct conventions {
   std::optional<std::string> units;
   std::optional<logical_dtype> logical;
 
-  /// The names of the arrays with the coordinates of each axis, empty if there is none; and those
-  /// of further arrays with coordinates. No axes if none has coordinates.
+  /// `axes` has the name of the array with the coordinates of each axis, or an empty name; it has
+  /// no entries if no axis has coordinates. `others` names further arrays with coordinates.
   std::vector<std::string> axes;
   std::vector<std::string> others;
 
-  /// Why a part of this is missing: an attribute is not what it should be, or coordinates do not
-  /// fit.
+  /// Why a part of this is missing: an attribute does not follow its convention, or coordinates do
+  /// not fit.
   std::optional<error> problem;
 
-  /// Adds what there is to the facts about the array, except the logical dtype.
+  /// Adds all that is known, except the logical dtype, to the facts about the array.
   void add_to(facts& list) const;
 
-  /// Whether this has the value of that attribute.
+  /// Whether these conventions show the value of the attribute `key`.
   bool shows(std::string_view key) const;
 
   /// The same as JSON: "dimensions", "units", "coordinates" and "conventions_problem".

@@ -38,7 +38,7 @@ struct free_deleter {
 // Large enough to give a fast device a queue of requests, and small in relation to memory.
 constexpr std::size_t piece_bytes = 8u << 20;
 
-// Reads up to the limit or the end; nothing if the file does not support the mode of the
+// Reads up to the limit or the end; returns nothing if the file does not support the mode of the
 // descriptor.
 std::optional<std::uint64_t> read_through(int file, std::byte* buffer, std::uint64_t limit_bytes) {
   std::uint64_t total = 0;

@@ -39,7 +39,7 @@ struct operand {
 class input_files {
  public:
   /// `mode` is the one that containers are opened in: read, or salvage. `checksums` says whether
-  /// mapped members of .npz files are compared with theirs.
+  /// mapped members of .npz files are compared with their checksums.
   explicit input_files(open_mode mode = open_mode::read,
                        checksum_use checksums = checksum_use::trusted)
       : mode_(mode), checksums_(checksums) {}
@@ -49,7 +49,8 @@ class input_files {
   operand open(const address& source);
 
   /// Facts about the array that `source` names, or about every array of the file. A member of an
-  /// archive that is damaged or no array appears with its problem, unless `source` names it.
+  /// archive that is damaged or not an array appears with its problem, unless `source` names it:
+  /// then the problem is thrown.
   std::vector<array_facts> describe(const address& source);
 
   /// The generation that operands of this container come from.

@@ -21,7 +21,7 @@ bool keeps_last_axis(const std::vector<index_entry>& index, index_t rank) {
     indexed += item.kind() == entry::position || item.kind() == entry::range ? 1 : 0;
     has_ellipsis = has_ellipsis || item.kind() == entry::ellipsis;
   }
-  // Axes that are not named follow at the end, or stand at the ellipsis.
+  // Axes without an entry follow at the end, or stand at the ellipsis.
   if (indexed < rank && !has_ellipsis) return true;
   for (auto item = index.rbegin(); item != index.rend(); ++item) {
     if (item->kind() != entry::ellipsis) return item->kind() == entry::range;

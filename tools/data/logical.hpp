@@ -12,17 +12,17 @@
 
 namespace shale::tools {
 
-/// What the integers of an array stand for. Nothing also if its logical dtype is damaged or of a
-/// later version: the integers can be read all the same, and `info` shows the problem.
+/// What the integers of an array stand for. Returns nothing also if its logical dtype is damaged or
+/// of a later version: the integers can still be read, and `info` shows the problem.
 std::optional<logical_dtype> usable_logical_dtype(const array& stored);
 
-/// What a slice of an array of that rank stands for. Texts need their axis of characters at the
-/// end.
+/// What a slice of an array of rank `rank` stands for. A slice of texts must keep the axis of
+/// characters at the end.
 std::optional<logical_dtype> logical_of_slice(const std::optional<logical_dtype>& whole,
                                               const std::optional<std::vector<index_entry>>& index,
                                               index_t rank);
 
-/// Whether these elements can stand for it.
+/// Whether elements of the dtype `storage` in this shape can have the logical dtype `type`.
 bool can_stand_for(const logical_dtype& type, dtype storage, const dims& shape);
 
 /// The logical dtype, if the elements can stand for it.
@@ -32,8 +32,8 @@ std::optional<logical_dtype> kept_logical_dtype(const std::optional<logical_dtyp
 /// A line that says that the logical dtype is not kept.
 std::string lost_logical_dtype(const logical_dtype& type, dtype storage);
 
-/// Refuses elements that stand for something else than those of the array `present`; numbers may be
-/// stored into any.
+/// Refuses elements that stand for other values than those of the array `present`; plain numbers
+/// may be stored into any array.
 /// Throws   invalid_argument naming both
 void require_same_logical_dtype(const array& present, const std::optional<logical_dtype>& values);
 

@@ -33,7 +33,7 @@ bool file_exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
-// Other files are refused when the target is created, with -f and without.
+// Files of other kinds are refused when the target is created, even with -f.
 bool is_regular_file(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::is_regular_file(path, ignored);
@@ -44,7 +44,8 @@ existing_file existing(const target_options& options) {
 }
 
 // An array of the same shape keeps its dtype, and a dtype that cannot hold the values is an error.
-// An array of another shape keeps its dtype if it can hold the values, else it takes theirs.
+// An array of another shape keeps its dtype if it can hold the values, or else takes the dtype of
+// the values.
 dtype chosen_dtype(const contents& source, const std::optional<array>& before) {
   if (source.type) return *source.type;
   const dtype type = source.values.dtype();
@@ -78,7 +79,7 @@ written write_npy_file(const address& target, const expr& values,
   try {
     eval_into(writer.elements(), values);
   } catch (error& failure) {
-    // The temporary file is gone when somebody reads the text.
+    // The temporary file no longer exists when somebody reads the text.
     failure.replace_in_text(writer.elements().storage().path(), target.file);
     throw;
   }
@@ -108,7 +109,7 @@ written write_npz_file(const address& target, const expr& values,
   return done;
 }
 
-// One tensor: alone if the target has no name, else in a table.
+// Writes one tensor: alone if the target has no name, or else in a table.
 written write_t7_file(const address& target, const expr& values, const target_options& options) {
   require_t7_dtype(values.dtype());
   require_replaceable(target.file, options);
@@ -142,8 +143,8 @@ written write_file(const address& target, const expr& values,
   throw error(errc::unsupported, "no such format");
 }
 
-// The values for a part of an array, which keeps what it is: its dtype must be able to hold them.
-// One number only has to fit itself.
+// The values for a part of an array. The array keeps its dtype, which must be able to hold the
+// dtype of the values; for a single number, it only has to hold the value.
 expr fitting_part(const array& present, const contents& source, const target_options& options) {
   const std::string name = name_in_address(present.name());
   if (options.form.dense || options.form.wants_chunks())
@@ -178,7 +179,8 @@ written write_part(const address& target, const contents& source, const target_o
   return done;
 }
 
-// The chosen pipeline, and what it stores for the sample beside the smallest and the fastest one.
+// The chosen pipeline and its stored share of the sample, and the smallest pipeline if that is
+// another one.
 std::string reasons_of(const codec_choice& choice, dtype type) {
   const std::string chosen = format_codec(choice.codec, type);
   if (choice.trials.empty()) return chosen + ", as there are no elements to try others on";
@@ -211,10 +213,11 @@ written write_array(const address& target, const contents& source, const target_
   return done;
 }
 
-// The bytes of decoded chunks that the engine must keep to decode each one once, if it stores new
-// chunks of `chunk` in row-major order; 0 if every old chunk lies in one new chunk. A new chunk cuts
-// old ones along some axes. Between its neighbours along the first of these, it stores all new
-// chunks that follow along later axes, and each of them needs the old chunks under it.
+// The engine stores new chunks of the shape `chunk` in row-major order. This returns the bytes of
+// decoded old chunks that it must keep to decode each one only once; 0 if every old chunk lies in
+// one new chunk. New chunks cut old ones along some axes. Before the engine stores the next new
+// chunk along the first of these axes, it stores all new chunks along the later axes, and each of
+// them needs the old chunks under it.
 std::uint64_t bytes_to_keep(const array& from, const dims& chunk) {
   const dims& shape = from.shape();
   const dims& old = from.chunk_shape();
@@ -237,8 +240,8 @@ bool is_better_rechunked(const array& from, const writable_array& to) {
   return bytes_to_keep(from, to.chunk_shape()) > executor::current().memory_bytes() / 4;
 }
 
-// The transaction keeps a mapping of each dense array until it ends. Its pages leave the resident
-// memory here, so that many arrays need no more of it than one.
+// The transaction keeps a mapping of each dense array until it ends. The pages of the mapping are
+// removed from resident memory here, so that many arrays need no more memory than one.
 void write_whole(const writable_array& made, const contents& source) {
   const array* const whole = source.from && source.from->whole ? &*source.from->whole : nullptr;
   if (whole && is_better_rechunked(*whole, made)) {
@@ -252,8 +255,8 @@ void write_whole(const writable_array& made, const contents& source) {
   written_bytes.evict({0, written_bytes.size_bytes()});
 }
 
-// Chooses the logical dtype of a new array among its attributes, which are those of the array that
-// it replaces and then those of the array that it copies.
+// Chooses the logical dtype of a new array. `attributes` are those of the array that it replaces,
+// followed by those of the array that it copies.
 void settle_logical_dtype(attribute_list& attributes, const contents& source, written& done) {
   const auto is_logical = [](const auto& item) { return item.first == logical_dtype_key; };
   const auto found = std::find_if(attributes.rbegin(), attributes.rend(), is_logical);
@@ -269,8 +272,8 @@ void settle_logical_dtype(attribute_list& attributes, const contents& source, wr
   const auto known = parse_logical_dtype(before);
   const bool is_copied = source.from && std::any_of(source.from->attributes.begin(),
                                                     source.from->attributes.end(), is_logical);
-  // A copy without a logical dtype has lost it, as a slice does without the axis of characters. One
-  // of a later version may fit the same integers.
+  // If a copy has no logical dtype here, it has lost it, as a slice without the axis of characters
+  // does. A logical dtype of a later version may fit the same integers.
   const bool stays = known ? !is_copied && can_stand_for(*known, done.type, shape)
                            : !source.from || done.type == source.from->spec.dtype;
   if (stays || before.empty()) return;
@@ -370,7 +373,7 @@ void add_details(nlohmann::json& to, const written& done) {
                         {"trials", trials}};
 }
 
-// This check precedes the work, so that a refusal does not cost the time of the work.
+// This is checked before the work, so that a refusal comes at once.
 void require_replaceable(const std::string& file, const target_options& options) {
   if (!options.force && is_regular_file(file))
     throw error(errc::already_exists, fmt::format("'{}' exists", file), {"-f replaces it"});

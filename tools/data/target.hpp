@@ -97,13 +97,13 @@ void require_replaceable(const std::string& file, const target_options& options)
 /// Throws   invalid_argument (chunks or a codec for a file that has none)
 void require_form(const address& target, const target_options& options);
 
-/// Refuses before the work what `write_target` would refuse after it, if no file changes meanwhile:
-/// a form that the file cannot have, other members, a file or an array that exists.
+/// Refuses, before the work, a target that `write_target` would refuse after it, if no file changes
+/// meanwhile: a form that the file cannot have, other members, a file or an array that exists.
 /// Throws   invalid_argument, already_exists, what opening a container or an archive throws
 void require_room_for(const address& target, const target_options& options);
 
 /// A line that gives the reasons of the chosen codec, if one was chosen, and a line for each
-/// property that was not kept. They follow the line that says what was written.
+/// property that was not kept. The command prints them after the line that says what was written.
 std::string detail_lines(const written& done);
 
 /// The same as JSON: "not_kept", and "codec_choice" if a codec was chosen.

@@ -29,7 +29,7 @@ namespace shale::tools {
 
 enum class file_format { shale, npy, npz, t7, raw };
 
-/// "shale", "npy", "npz", "t7", "raw".
+/// The name of the format: "shale", "npy", "npz", "t7" or "raw".
 std::string_view name(file_format format) noexcept;
 
 struct address {

@@ -23,7 +23,7 @@ namespace {
 // Bounds the recursion of readers, because a file may come from an untrusted source.
 constexpr int depth_max = 16;
 
-// Whether a JSON text has an integer that does not fit in 64 bits: its digits would be rounded.
+// Whether a JSON text has an integer that does not fit in 64 bits: it would be rounded.
 bool has_large_integer(std::string_view json) {
   bool in_string = false;
   for (std::size_t at = 0; at < json.size(); ++at) {
@@ -46,8 +46,8 @@ bool has_large_integer(std::string_view json) {
   return false;
 }
 
-// A JSON text as a value; the text itself as a string if it is not JSON, or holds what would be
-// lost.
+// A JSON text as a value. If the text is not JSON, is nested too deeply, or has an integer that
+// would be rounded, the text itself as a string.
 nlohmann::json json_of_text(std::string_view text) {
   bool too_deep = false;
   using event = nlohmann::json::parse_event_t;
@@ -62,7 +62,7 @@ nlohmann::json json_of_text(std::string_view text) {
   return value;
 }
 
-// ---- what is typed ------------------------------------------------------------------------------
+// ---- from typed text ----------------------------------------------------------------------------
 
 bool fits_int64(const nlohmann::json& number) {
   if (number.is_number_unsigned())
@@ -84,7 +84,7 @@ attribute_value list_of(const nlohmann::json& list) {
   return attribute_value(values);
 }
 
-// The list as one of the kinds of lists; nothing if none holds it.
+// The list as the first kind of list that can hold all its items; nothing if no kind can.
 std::optional<attribute_value> list_value(const nlohmann::json& list) {
   const auto all = [&](auto&& is) { return std::all_of(list.begin(), list.end(), is); };
   if (list.empty()) return std::nullopt;
@@ -117,7 +117,7 @@ attribute_value typed_value(std::string_view key, const std::string& text) {
   return attribute_value::json(text);
 }
 
-// ---- what is shown ------------------------------------------------------------------------------
+// ---- to shown text and JSON ---------------------------------------------------------------------
 
 // JSON has neither infinities nor NaN.
 nlohmann::json double_json(double number) {
@@ -136,7 +136,8 @@ nlohmann::json list_json(const attribute_value& value) {
   return list;
 }
 
-// Whether the value is a text that an older program may have stored, which had no kinds.
+// Whether the value is a text without a kind. An older program may have stored it, which knew no
+// kinds.
 bool has_no_kind(const attribute_value& value, std::string_view stored) {
   return value.kind() == attribute_kind::text && value.content() == stored;
 }

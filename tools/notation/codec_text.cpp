@@ -10,14 +10,15 @@ namespace shale::tools {
 
 namespace {
 
-// The command offers the regular levels of compressors. Files may have others, which a program can
-// ask for: those below 1 compress little, zstd's above 19 need much memory.
+// The command offers the regular levels of compressors. Files may have other levels, which a
+// program can ask for: levels below 1 compress little, and levels of zstd above 19 need much
+// memory.
 constexpr int level_min = 1;
 constexpr int zstd_level_max = 19;
 constexpr int lz4_level_max = 12;
 constexpr int level_default = 1;
 
-// Of the widest dtype. The library checks the number against the array's dtype.
+// The mantissa bits of the widest dtype. The library checks the number against the array's dtype.
 constexpr int mantissa_bits_max = 52;
 
 [[noreturn]] void fail(std::string_view message, std::string_view text, std::size_t at) {

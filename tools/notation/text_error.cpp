@@ -6,8 +6,8 @@ namespace shale::tools {
 
 namespace {
 
-// Most columns of the text that an error shows. The rest of a terminal's 80 columns is for indents
-// and ellipses.
+// The largest number of columns of the text that an error shows. The rest of a terminal's 80
+// columns is for indents and ellipses.
 constexpr std::size_t columns_shown = 70;
 
 bool continues_code_point(char byte) { return (static_cast<unsigned char>(byte) & 0xc0u) == 0x80u; }

@@ -9,7 +9,7 @@
 
 namespace shale::tools {
 
-enum class pixel_kind : std::uint8_t { gray = 1, rgb = 3, rgba = 4 };  ///< values: bytes a pixel
+enum class pixel_kind : std::uint8_t { gray = 1, rgb = 3, rgba = 4 };  ///< bytes of a pixel
 
 struct image {
   std::uint32_t width = 0;

@@ -52,7 +52,8 @@ static_assert(std::atomic<executor*>::is_always_lock_free && std::atomic<int>::i
 
 constexpr std::array ending_signals = {SIGINT, SIGTERM, SIGHUP};
 
-// Without a watch, a signal ends the process at once. This delays it, and lets it be ignored.
+// Without a watch, a signal ends the process at once. This class delays signals, and can ignore
+// them.
 class deferred_signals {
  public:
   deferred_signals() noexcept {
@@ -108,7 +109,8 @@ interrupt_watch::interrupt_watch(executor& on) : on_(on), signals_(std::make_uni
     ::sigaction(number, nullptr, &current);
     if (current.sa_handler != SIG_IGN) sigaddset(&set, number);
   }
-  // For a SIGPIPE that another process sends. A broken pipe signals only the thread that prints.
+  // The watch also receives a SIGPIPE that another process sends. A broken pipe signals only the
+  // thread that prints.
   if (pipes_end_commands) sigaddset(&set, SIGPIPE);
   signals_->arrivals = ::signalfd(-1, &set, SFD_CLOEXEC);
   signals_->stop = ::eventfd(0, EFD_CLOEXEC);

@@ -26,7 +26,7 @@ void end_line(std::string& text, std::string line) {
 std::size_t character_bytes(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.front());
   const auto second = static_cast<unsigned char>(text.size() > 1 ? text[1] : '\0');
-  // No longer form than needed, no surrogate, nothing beyond U+10FFFF.
+  // These are refused: forms that are longer than needed, surrogates, and values beyond U+10FFFF.
   if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
       (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f))
     return 0;

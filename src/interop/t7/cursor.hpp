@@ -16,11 +16,11 @@ namespace shale::interop::t7 {
 /// Throws   corrupt if the file ends, or if text is not the wanted number; io
 class cursor {
  public:
-  /// At the first byte, which tells the encoding.
+  /// Begins at the first byte, which tells the encoding.
   /// Throws   corrupt (an empty file), unsupported (big-endian)
   explicit cursor(const input_file& file);
 
-  /// At `position` of a file whose encoding is known.
+  /// Begins at `position` of a file whose encoding is known.
   cursor(const input_file& file, t7_encoding encoding, std::uint64_t position)
       : file_(file), encoding_(encoding), position_(position) {}
 
@@ -65,7 +65,7 @@ class cursor {
   const input_file& file_;
   t7_encoding encoding_ = t7_encoding::binary;
   std::uint64_t position_ = 0;
-  std::uint64_t window_begin_ = 0;  // in the file, of the bytes below
+  std::uint64_t window_begin_ = 0;  // the offset of window_ in the file
   std::vector<char> window_;
 };
 

@@ -18,11 +18,11 @@ namespace shale::interop::t7 {
 
 namespace {
 
-// Classes of Lua have names like nn.SpatialConvolution. The limit keeps names out of messages that
-// are something else.
+// Classes of Lua have names like nn.SpatialConvolution. The limit keeps bytes that are not a name
+// out of messages.
 constexpr std::int32_t class_bytes_max = 128;
 
-// As for tensors in memory: sums of two positions do not overflow when they count bytes.
+// The limit of tensors in memory: sums of two positions do not overflow when they count bytes.
 constexpr index_t bytes_max = index_t{1} << 62;
 
 constexpr std::string_view version_prefix = "V ";
@@ -152,8 +152,8 @@ class parser {
     return kind == t7_kind::tensor || kind == t7_kind::storage || kind == t7_kind::object;
   }
 
-  // An object with the index that the file has given it: the whole object where it stands first,
-  // the index alone later.
+  // Reads an object. The file gives it an index: the whole object stands at its first place, and
+  // later places have the index alone.
   node take_reference(type_id type, std::uint64_t begin) {
     const std::int32_t index = from_.take_int();
     const auto [found, is_new] = numbered_.try_emplace(index, made_.objects.size());
@@ -184,7 +184,7 @@ class parser {
     return node_of(place);
   }
 
-  // Reads the class of an object: behind a version, or alone in files that are older than versions.
+  // Reads the class of an object. A version precedes it, except in old files that have no versions.
   std::string_view take_class(object& of) {
     const std::uint64_t begin = from_.position();
     for (int part = 0; part < 2; ++part) {
@@ -222,8 +222,8 @@ class parser {
     return take_object(place);
   }
 
-  // Objects of classes of Lua are stored as a table, unless the class has functions of its own for
-  // it. Such bytes have no known end.
+  // Objects of classes of Lua are stored as a table, unless the class has its own functions to
+  // store them. The bytes that such functions write have no known end.
   node take_object(std::size_t place) {
     made_.objects[place].kind = t7_kind::object;
     const std::uint64_t begin = from_.position();
@@ -271,7 +271,7 @@ class parser {
       from_.fail(errc::corrupt, "a tensor begins before its storage", begin,
                  fmt::format("got the offset {}, which counts from 1", made.offset));
     --made.offset;
-    made_.objects[place].kind = t7_kind::tensor;  // what refers to it below is corrupt
+    made_.objects[place].kind = t7_kind::tensor;  // so its own storage cannot refer to it
     made.storage = take_storage_of_tensor(made);
     require_inside(made, begin);
     made_.objects[place] = made;

@@ -1,9 +1,9 @@
 // Reads the tree of a .t7 file, without the elements of its storages.
 //
 // Invariants
-//   torch.1  time and memory are bounded by bytes that the file really has: each step takes at
-//            least a byte, and nothing is allocated because of a number that is only declared
-//   torch.2  the depth of the tree costs no depth of calls
+//   torch.1  time and memory are bounded by bytes that the file really has: each step reads at
+//            least one byte, and nothing is allocated because of a number that is only declared
+//   torch.2  the depth of calls does not grow with the depth of the tree
 //   torch.3  every reference leads to an object of its own kind, and every element of a tensor lies
 //            in a storage of its dtype, whose elements lie in the file
 #pragma once

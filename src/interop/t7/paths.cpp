@@ -101,7 +101,7 @@ class walk {
     }
   }
 
-  // Sorts out paths that occur twice.
+  // Lists each path once; a path of several arrays has no object.
   array_paths join() {
     std::map<std::string, std::size_t, std::less<>> seen;
     for (const auto& [path, array] : found_) {

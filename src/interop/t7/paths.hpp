@@ -1,8 +1,9 @@
 // Gives the arrays of a tree their paths.
 //
 // Invariants
-//   torch.4  each table is entered once, and the paths together are not longer than the file and a
-//            MiB; so cycles and shared tables cost neither time nor memory beyond the file's
+//   torch.4  each table is entered once, and the total length of the paths is at most that of the
+//            file plus 1 MiB; so time and memory stay in proportion to the file, even with cycles
+//            and shared tables
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace shale::interop::t7 {
 struct array_paths {
   std::vector<std::string> names;  ///< in the order of the tree, each once
 
-  /// The object with each path; `none` where several have it. The views are into `names`.
+  /// The object of each path; `none` if several objects have the path. The views are into `names`.
   std::map<std::string_view, std::size_t> objects;
   t7_other_values others;
 };

@@ -14,15 +14,15 @@
 
 namespace shale::interop::t7 {
 
-/// Keeps storages that nobody uses for later calls, because files have tensors of several storages
-/// in turns: the last ones that were asked for, up to a number of bytes, and up to `unused_max`.
-/// There may be as many more as storages were in use when all were last looked through.
+/// Files have tensors of several storages in turns, so this keeps storages that nobody uses for
+/// later calls: those that were asked for last, up to a number of bytes, and up to `unused_max`
+/// storages. It may keep more: as many as were in use when all storages were last examined.
 /// Threads  safe. Two threads that want one storage at the same time may both read it; both get the
-///          same
+///          same storage
 class shared_storages {
  public:
-  /// The storage of an object: the one that exists, or else what `read` returns. Those that nobody
-  /// uses have about `unused_bytes_max` before it is read.
+  /// The storage of an object: the one that exists, or else the result of `read`. Before `read` is
+  /// called, the storages that nobody uses are reduced to about `unused_bytes_max`.
   /// Throws   what `read` throws; bad_alloc
   template <class Read>
   storage get(std::size_t place, std::size_t unused_bytes_max, Read&& read) {
@@ -40,7 +40,7 @@ class shared_storages {
   };
   using places = std::map<std::size_t, kept>;
 
-  // Mapped bytes are the file's.
+  // Mapped bytes belong to the file and do not count.
   static std::size_t memory_of(const storage& bytes) noexcept {
     return bytes.kind() == storage_kind::file ? 0 : bytes.size_bytes();
   }
@@ -60,8 +60,8 @@ class shared_storages {
     return at->second.bytes;
   }
 
-  // Looks through all only when about as many have been added as are looked through, so that many
-  // reads take linear time: then half of what may be unused is released, the oldest first.
+  // Examines all storages only when about as many have been added as are examined, so that many
+  // reads take linear time. It keeps half of what may be unused, and releases the oldest storages.
   void release_unused(std::size_t bytes_max) {
     std::vector<storage> released;  // destroyed without the lock
     const std::lock_guard lock(mutex_);
@@ -93,7 +93,7 @@ class shared_storages {
   places held_;
   std::uint64_t turns_ = 0;
   std::size_t held_bytes_ = 0;
-  std::size_t used_ = 0;        // the storages in use when all were looked through
+  std::size_t used_ = 0;        // the storages in use when all were last examined
   std::size_t used_bytes_ = 0;  // their bytes
 };
 

@@ -94,7 +94,7 @@ const interop::t7::object& t7_file::implementation::object_of(const t7_value& va
               {fmt::format("got object {}, the file has {}", value.object, tree.objects.size())});
 }
 
-// The table whose entries a value has: itself, or the one that an object holds.
+// The table with the entries of a value: the value itself, or the table that an object holds.
 std::size_t t7_file::implementation::table_of(const t7_value& value) const {
   if (value.kind != t7_kind::table && value.kind != t7_kind::object)
     throw error(errc::invalid_argument, "only tables and objects have pairs");

@@ -100,8 +100,8 @@ class emitter {
     put_string(class_of);
   }
 
-  // "V 1" with as many zeros before the 1 as it takes for the elements of the storage to begin at a
-  // multiple of the alignment (decision 0179). They follow the type, the index, two strings with
+  // "V 1" with zeros before the 1: as many as make the elements of the storage begin at a multiple
+  // of the alignment (decision 0179). The elements follow the type, the index, two strings with
   // their lengths, and the number of elements.
   std::string aligning_version(std::string_view storage_class) const {
     constexpr std::size_t numbers = 4 * sizeof(std::int32_t) + sizeof(std::int64_t);
@@ -134,7 +134,7 @@ void require_t7_name(std::string_view name, const Names& taken) {
                 {"got " + detail::in_quotes(name), wrong});
 }
 
-// Three objects for each tensor, or fewer, are counted by an `int`.
+// An `int` counts objects, and each tensor takes at most three.
 constexpr std::size_t tensors_max = std::numeric_limits<std::int32_t>::max() / 3;
 
 }  // namespace

@@ -34,7 +34,7 @@ bool is_random(std::string_view text) {
 // Temporary names contain at most so many bytes of the target's name.
 constexpr std::size_t longest_kept = 100;
 
-// Whether Shale writes files of this name: arrays and pictures. Of a name that was cut, the suffix
+// Whether Shale writes files of this name: arrays and pictures. The suffix of a name that was cut
 // is not known.
 bool is_of_shale(std::string_view target) {
   return target.size() == longest_kept || format_of(target) || target.ends_with(".png");
@@ -50,7 +50,7 @@ std::optional<std::string_view> cut_last_part(std::string_view& text) {
   return rest;
 }
 
-// The target may be longer than the name tells.
+// The target's name may be longer than the part of it in the temporary name.
 bool is_for(const leftover_name& name, std::string_view target) {
   return target.empty() || name.target == target ||
          (name.target.size() >= longest_kept && target.starts_with(name.target));

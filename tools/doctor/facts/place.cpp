@@ -172,7 +172,7 @@ known<mount_point> mount_of(const std::string& path, const system_tree& system) 
 }
 
 place_facts look_at_place(const std::string& wanted, const system_tree& system) {
-  // Writers replace what a link leads to, in its folder.
+  // Writers replace the file that a link leads to, in the folder of that file.
   std::error_code no_link;
   const std::string path = std::filesystem::is_symlink(wanted, no_link)
                                ? std::filesystem::weakly_canonical(wanted, no_link).string()

@@ -23,7 +23,7 @@ struct place_trial {
 
 /// What can be done with a file. Each text is the reason why not, or empty.
 struct file_facts {
-  std::string not_opened;   ///< it is no regular file, may not be read, or is damaged
+  std::string not_opened;   ///< it is not a regular file, may not be read, or is damaged
   std::string not_written;  ///< it is a container that this user may not change
 };
 
@@ -36,10 +36,10 @@ struct place_facts {
   known<mapping_support> reading;
   known<mapping_support> writing;  ///< for shared mappings
   std::uint64_t size_bytes = 0;
-  std::uint64_t free_bytes = 0;  ///< that this user may take
-  std::uint64_t files = 0;       ///< most files; 0 if only the space limits them
+  std::uint64_t free_bytes = 0;  ///< free bytes that this user may take
+  std::uint64_t files = 0;       ///< most files that fit; 0 if only the space limits them
   std::uint64_t free_files = 0;
-  std::string failure;  ///< the reason why nothing could be tried; empty if it could
+  std::string failure;  ///< the reason why nothing could be tried; else empty
   place_trial trial;
   known<std::vector<leftover>> leftovers;
 };

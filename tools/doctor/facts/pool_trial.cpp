@@ -17,8 +17,8 @@ void touch_pages(std::byte* bytes, std::size_t count) {
     *static_cast<volatile std::byte*>(bytes + at) = std::byte{1};
 }
 
-// Takes and touches memory, calls `look` with it and returns it. Returns the seconds without
-// `look`.
+// Takes memory from the pool, touches it, calls `look` with it and gives it back. Returns the
+// seconds that this took, without those of `look`.
 template <class Look>
 double take(memory_pool& pool, std::uint64_t bytes, Look look) {
   const stopwatch clock;

@@ -25,7 +25,7 @@ struct pool_trial {
   std::string failure;    ///< the reason why no memory could be taken; empty if there is none
 };
 
-/// Takes `bytes` from `pool`, touches them and returns them, twice. Then trims the pool.
+/// Takes `bytes` from `pool`, touches them and gives them back, twice. Then trims the pool.
 pool_trial try_pool(memory_pool& pool, std::uint64_t bytes,
                     const system_tree& system = system_tree());
 

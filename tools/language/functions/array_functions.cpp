@@ -19,7 +19,7 @@ namespace {
 value arange(arguments& from) {
   std::optional<scalar> start = from.optional_number("start");
   std::optional<scalar> stop = from.optional_number("stop");
-  if (!stop) std::swap(start, stop);  // one number is where it stops
+  if (!stop) std::swap(start, stop);  // a single number is the stop
   if (!stop)
     throw error(errc::invalid_argument, fmt::format("{}: 'stop' is missing", from.function()));
   const std::optional<scalar> step = from.optional_number("step");
@@ -45,7 +45,7 @@ value full_like(arguments& from) {
   return {shale::full_like(a, filled, from.type("dtype"))};
 }
 
-// Of the first two axes, as NumPy's.
+// The trace over the first two axes, as in NumPy.
 value trace(arguments& from) {
   const expr a = from.array("a");
   const index_t k = from.index("k", 0);
@@ -78,7 +78,7 @@ value eye(arguments& from) {
   return {shale::eye(rows, columns, diagonal, from.type("dtype").value_or(dtype::float64))};
 }
 
-// A function of matrices that counts diagonals.
+// A function of matrices with the number of a diagonal.
 template <expr (*function)(const expr&, index_t)>
 value of_diagonal(arguments& from) {
   const expr a = from.array("a");
@@ -157,7 +157,8 @@ value stack(arguments& from) {
   return {shale::stack(parts, from.index("axis", 0))};
 }
 
-// One of the words that a parameter may have, as its number; `otherwise` if it is not given.
+// The position in `words` of the word that a parameter has; `otherwise` if the call does not give
+// it.
 std::size_t chosen_word(arguments& from, std::string_view parameter,
                         const std::vector<std::string>& words, std::size_t otherwise,
                         std::string_view told) {
@@ -170,7 +171,8 @@ std::size_t chosen_word(arguments& from, std::string_view parameter,
               fmt::format("{}: '{}' must be {}", from.function(), parameter, told));
 }
 
-// A function of windows. NumPy's two functions have different defaults. SciPy has the methods.
+// A function of windows. The defaults of the mode differ as in NumPy; the names of the methods are
+// those of SciPy.
 template <expr (*function)(const expr&, const expr&, window_mode, window_method)>
 value of_windows(arguments& from, window_mode otherwise) {
   const expr a = from.array("a");

@@ -15,8 +15,8 @@ struct function {
   /// Takes the arguments of its parameters. The caller calls `finish` afterwards.
   value (*call)(arguments&);
 
-  /// A call with the names of all parameters, as in "where(condition, x, y)". What has a default
-  /// shows it; parameters after a "*" are given by their names.
+  /// A call with the names of all parameters, as in "where(condition, x, y)". A parameter with a
+  /// default shows it; parameters after a "*" are given by their names.
   std::string_view signature;
 
   /// Whether it can also be called as a method of an array, as in a.sum(axis=0).

@@ -122,7 +122,7 @@ value triangular_solve(arguments& from) {
   return {expr(shale::triangular_solve(a, b, {.part = triangle_argument(from)}))};
 }
 
-// q is lazy, so only what an expression uses of it is computed.
+// q is lazy, so only the parts that an expression uses are computed.
 value tsqr(arguments& from) {
   const tsqr_result found = shale::tsqr(from.array("a"));
   return tuple_of({found.q, found.r});

@@ -117,7 +117,7 @@ value lerp(arguments& from) {
   return {shale::lerp(a, b, from.array("weight"))};
 }
 
-// a + value * b * c, and its kind.
+// addcmul is a + value * b * c, and addcdiv is a + value * b / c.
 template <expr (*add)(const expr&, const expr&, const expr&, const expr&)>
 value add_scaled(arguments& from) {
   const expr a = from.array("a");

@@ -69,7 +69,7 @@ value permutation(arguments& from) {
   return {expr(shale::permutation(source, count))};
 }
 
-// The language has no tensors to change, so this gives what `shale::shuffle` stores.
+// The language has no tensors to change, so this returns the elements that `shale::shuffle` stores.
 value shuffle(arguments& from) {
   const expr a = from.array("a");
   const index_t along = normalize_axis(from.index("axis", 0), a.rank());
@@ -77,7 +77,7 @@ value shuffle(arguments& from) {
   return {shale::take(a, shale::permutation(source, a.shape(along)), along)};
 }
 
-// A number stands for the numbers below it, as in NumPy.
+// An integer n stands for the integers from 0 to n - 1, as in NumPy.
 value choice(arguments& from) {
   const value given = from.required("a");
   const expr a = given.is_integer() ? shale::arange(to_index(given, "choice: 'a'"))
@@ -99,8 +99,8 @@ value multinomial(arguments& from) {
 
 }  // namespace
 
-// Distributions are lazy; permutations and what is made of them, and `multinomial`, are evaluated
-// where they are parsed.
+// Distributions are lazy, and so are `shuffle` and `choice`. `multinomial` and permutations, also
+// those inside `shuffle` and `choice`, are evaluated when they are parsed.
 std::vector<function> random_functions() {
   return {
       {"uniform", uniform, "uniform(shape, low=0, high=1, dtype=float64, *, seed)"},

@@ -90,7 +90,7 @@ value diff(arguments& from) {
 value gradient(arguments& from) {
   const expr f = from.array("f");
   const double spacing = from.real("spacing", 1);
-  // In NumPy it would be the spacing of the second axis.
+  // In NumPy, a further argument is the spacing of the second axis.
   if (from.positional_left() > 0)
     throw error(errc::invalid_argument, "gradient: 'axis' is given by its name, as in axis=1");
   if (const std::optional<index_t> axis = from.axis("axis"))

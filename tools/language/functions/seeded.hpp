@@ -14,7 +14,7 @@ namespace shale::tools {
 
 /// A generator of the seed that the call names. The same command gives the same numbers, so the
 /// seed must be given. Two calls with one seed give the same numbers.
-/// Throws   invalid_argument (no seed, one that is not named, a negative one)
+/// Throws   invalid_argument (no seed, a seed that is given without its name, a negative seed)
 inline generator seeded(arguments& from) {
   if (from.positional_left() > 0)
     throw error(errc::invalid_argument,

@@ -88,7 +88,7 @@ class parser : private token_cursor {
   }
 
   // A function that joins the arrays of a tuple does one operation for each of them. Other tuples,
-  // such as shapes, are short and counted alike.
+  // such as shapes, are short and counted in the same way.
   void count_arrays(const value& argument, std::size_t at_byte) {
     if (argument.is<value::tuple>())
       count_operations(argument.as<value::tuple>().elements().size(), at_byte);
@@ -169,7 +169,8 @@ class parser : private token_cursor {
     return !is_inexact(operand.as<expr>().dtype());
   }
 
-  // Whether the tokens from `begin` on are an operand of a comparison that no brackets enclose.
+  // Whether the tokens from `begin` on are an operand of a comparison, without brackets around
+  // them.
   bool compares_beside(std::size_t begin) const {
     return is_comparison(peek()) || (begin > 0 && is_comparison(read_at(begin - 1)));
   }

@@ -21,7 +21,7 @@ class token_cursor {
   const token& peek(std::size_t ahead = 0) const { return tokens_[next_ + ahead]; }
   const token& advance() { return tokens_[next_++]; }
 
-  /// The number of tokens that have been read, and one of them.
+  /// The number of tokens that have been read, and the one at a position.
   std::size_t position() const noexcept { return next_; }
   const token& read_at(std::size_t position) const { return tokens_[position]; }
 

@@ -28,7 +28,8 @@ struct token {
   }
 };
 
-/// Most bytes of an expression. Only programs write longer ones, and they can compute it in parts.
+/// The largest number of bytes in an expression. Only programs write longer expressions, and they
+/// can compute them in parts.
 inline constexpr std::size_t expression_bytes_max = 64 * 1024;
 
 /// Splits `text`; the last token is `end`. Numbers are Python's: 1_000, 0xff, 1., .5, 2e-3.

@@ -29,18 +29,18 @@ class arguments {
 
   /// An argument that must be an operand.
   expr array(std::string_view parameter);
-  std::optional<expr> optional_array(std::string_view parameter);  ///< nothing for None too
+  std::optional<expr> optional_array(std::string_view parameter);  ///< nothing also for None
 
   index_t index(std::string_view parameter);
   index_t index(std::string_view parameter, index_t otherwise);
   dims shape(std::string_view parameter);
   bool flag(std::string_view parameter, bool otherwise);
   double real(std::string_view parameter, double otherwise);
-  std::optional<double> optional_real(std::string_view parameter);  ///< nothing for None too
+  std::optional<double> optional_real(std::string_view parameter);  ///< nothing also for None
 
   /// An argument that must be a number, or an array of rank 0, which is evaluated.
   scalar number(std::string_view parameter);
-  std::optional<scalar> optional_number(std::string_view parameter);  ///< nothing for None too
+  std::optional<scalar> optional_number(std::string_view parameter);  ///< nothing also for None
 
   /// Nothing if the call does not give the argument, or gives None.
   std::optional<index_t> axis(std::string_view parameter);

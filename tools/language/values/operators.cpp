@@ -47,8 +47,8 @@ std::optional<wide_integer> product(wide_integer a, wide_integer b) {
   return result;
 }
 
-// The quotient, rounded once as Python's. A division of doubles would first round the operands that
-// are above 2^53.
+// The quotient, rounded once, as in Python. A division of doubles would first round the operands
+// that are above 2^53.
 double true_quotient(wide_integer a, wide_integer b) {
   constexpr wide_integer exact = wide_integer{1} << 53;
   if (a == 0 || (-exact <= a && a <= exact && -exact <= b && b <= exact))
@@ -58,8 +58,8 @@ double true_quotient(wide_integer a, wide_integer b) {
   const auto divisor = static_cast<natural>(b < 0 ? -b : b);
   int shift = 0;
   for (; dividend >> 127 == 0; ++shift) dividend <<= 1;
-  // The divisor is less than 2^64, so this quotient has more than 62 bits. Its last one stands for
-  // the rest, so that it is not taken for a tie.
+  // The divisor is less than 2^64, so this quotient has more than 62 bits. Its last bit is set if
+  // there is a remainder, so that the quotient is not taken for a tie.
   const natural quotient = dividend / divisor | natural{dividend % divisor != 0};
   const double magnitude = std::ldexp(static_cast<double>(quotient), -shift);
   return (a < 0) != (b < 0) ? -magnitude : magnitude;
