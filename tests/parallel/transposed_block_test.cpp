@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "parallel/blocks/block_copy.hpp"
+#include "parallel/blocks/nontemporal_copy.hpp"
 #include "parallel/blocks/staged_transpose.hpp"
 
 namespace shale::parallel {
@@ -64,6 +66,21 @@ TYPED_TEST(TransposedBlock, MayBeStoredRowByRow) {
       expect_transposed<TypeParam>(rows, columns, [&](auto... block) {
         copy_transposed_staged<TypeParam>(block..., store);
       });
+}
+
+// Both kernels take blocks that are staged and blocks that are not.
+TYPED_TEST(TransposedBlock, IsCopiedByKernels) {
+  for (const auto make : {copy_kernel, copy_kernel_past_the_cache})
+    for (const index_t rows : {7, 401})
+      expect_transposed<TypeParam>(rows, 702,
+                                   [&](std::byte* to, index_t to_row, const std::byte* from,
+                                       index_t from_column, index_t columns, index_t count) {
+                                     std::byte* const data[] = {to, const_cast<std::byte*>(from)};
+                                     constexpr index_t width = sizeof(TypeParam);
+                                     const index_t strides[] = {width, from_column, to_row, width};
+                                     make(sizeof(TypeParam))(data, strides, columns, count);
+                                     order_nontemporal_stores();
+                                   });
 }
 
 }  // namespace
