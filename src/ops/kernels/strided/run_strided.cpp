@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
-#include <utility>
 
 #include "parallel/blocks/transposed_block.hpp"
 
@@ -21,39 +20,6 @@ void copy_element(std::byte* to, const std::byte* from) {
   std::memcpy(to, from, sizeof(Word));
 }
 
-// Packs every second element, a vector at a time. Returns the number of elements that it has packed:
-// the last vector would reach behind the last one.
-template <class Word, std::size_t... place>
-index_t pack_every_second(std::byte* to, const std::byte* from, index_t columns,
-                          std::index_sequence<place...>) {
-  using vector = parallel::transposing::vector<Word>;
-  constexpr auto words = static_cast<index_t>(sizeof...(place));
-  index_t column = 0;
-  for (; column + words < columns; column += words) {
-    vector first, second;
-    std::memcpy(&first, from, sizeof first);
-    std::memcpy(&second, from + sizeof first, sizeof second);
-    const vector packed = __builtin_shufflevector(first, second, static_cast<int>(2 * place)...);
-    std::memcpy(to, &packed, sizeof packed);
-    from += 2 * sizeof(vector);
-    to += sizeof(vector);
-  }
-  return column;
-}
-
-template <class Word>
-void pack_row(std::byte* to, const std::byte* from, index_t stride, index_t columns) {
-  constexpr auto width = static_cast<index_t>(sizeof(Word));
-  index_t column = 0;
-  if constexpr (sizeof(Word) < parallel::transposing::vector_bytes)
-    if (stride == 2 * width)
-      column = pack_every_second<Word>(
-          to, from, columns,
-          std::make_index_sequence<parallel::transposing::vector_bytes / sizeof(Word)>());
-  for (; column < columns; ++column)
-    copy_element<Word>(to + column * width, from + column * stride);
-}
-
 template <class Word>
 void pack_words(std::byte* to, const std::byte* from, index_t inner_stride, index_t outer_stride,
                 index_t columns, index_t rows) {
@@ -69,7 +35,8 @@ void pack_words(std::byte* to, const std::byte* from, index_t inner_stride, inde
       for (index_t column = 0; column < columns; ++column)
         std::memcpy(to + column * width, &value, sizeof(Word));
     } else {
-      pack_row<Word>(to, from, inner_stride, columns);
+      for (index_t column = 0; column < columns; ++column)
+        copy_element<Word>(to + column * width, from + column * inner_stride);
     }
   }
 }
