@@ -149,9 +149,6 @@ THROUGH = {
         "row_sort": ("tests/ops/sorting_test.cpp", "sort and argsort"),
         "row_selection": ("tests/ops/order_statistics_test.cpp", "topk, kthvalue and quantiles"),
     },
-    "src/parallel/blocks": {
-        "block_copy": ("tests/parallel/mapped_tiles_test.cpp", "every tile that is copied"),
-    },
     "src/parallel/fold": {
         "fold": ("tests/ops/expr_test.cpp", "reductions of eval"),
     },
