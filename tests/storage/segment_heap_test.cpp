@@ -69,10 +69,11 @@ class modelled_heap {
   void free_any() {
     const auto victim =
         std::next(live.begin(), static_cast<std::ptrdiff_t>(random() % live.size()));
-    auto& block = heap.find(victim->first);
-    ASSERT_EQ(block.address, victim->first);
-    ASSERT_EQ(block.bytes, victim->second);
-    live.erase(victim);
+    const auto [address, bytes] = *victim;
+    live.erase(victim);  // first, so that the destructor ends when the heap is wrong
+    auto& block = heap.find(address);
+    ASSERT_EQ(block.address, address);
+    ASSERT_EQ(block.bytes, bytes);
     heap.free(block, random() % 4 == 0 ? memory_state::none : memory_state::dirty, now);
   }
   void age_some() {

@@ -156,10 +156,10 @@ class cutter {
   // The tile has both sides as long as the limits allow, and length 1 along the other axes.
   //
   // It begins with square_tile columns, and with as many rows as the wanted number of elements
-  // leaves. While the tile has too many elements, its longer side is halved. While it touches too
-  // many bytes, the side is halved that saves more of them, or the longer one if both save as many.
-  // So both sides stay nearly equal, unless a step along one of them costs more memory than along
-  // the other one. This ends with one element at the latest.
+  // leaves. While the tile has too many elements or touches too many bytes, the longer side is
+  // halved, so that both sides stay nearly equal. If it touches too many bytes and halving the
+  // shorter side saves clearly more of them, because steps along it cost more memory, then that
+  // side is halved. This ends with one element at the latest.
   dims square_tile_shape() const {
     dims tile = dims::filled(axes_.rank(), 1);
     index_t& columns = tile[axes_.rank() - 1];
@@ -178,12 +178,11 @@ class cutter {
     for (;;) {
       const bool touches_little = within(square_limit, footprints, tile);
       if (columns * rows == 1 || (columns * rows <= elements_ && touches_little)) return tile;
-      bool halves_columns = columns > rows;
-      if (!touches_little) {
-        const index_t by_columns = bytes_if_halved(columns), by_rows = bytes_if_halved(rows);
-        if (by_columns != by_rows) halves_columns = by_columns < by_rows;
-      }
-      index_t& halved = halves_columns ? columns : rows;
+      index_t& longer = columns > rows ? columns : rows;
+      index_t& shorter = columns > rows ? rows : columns;
+      const bool saves_more =
+          !touches_little && bytes_if_halved(shorter) < bytes_if_halved(longer) / 4 * 3;
+      index_t& halved = saves_more ? shorter : longer;
       halved -= halved / 2;
     }
   }
