@@ -25,8 +25,8 @@
 #include <optional>
 #include <span>
 
-#include "parallel/operands/loop_operand.hpp"
 #include "parallel/blocks/nontemporal_copy.hpp"
+#include "parallel/operands/loop_operand.hpp"
 #include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale::parallel {
