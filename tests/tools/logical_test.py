@@ -107,6 +107,36 @@ class Logical(ShaleCase):
         done = self.shale("eval", "a[0] + 1", "--let", "a=x.shale:when", "--json").json()
         self.assertEqual(done["value"], int(np.datetime64("2026-01-31", "s").astype(int)) + 1)
 
+    def test_arrays_are_created_for_times_and_texts(self):
+        for how in ([], ["--chunked"]):
+            for name, dtype, shape, wanted in (
+                    ("dates", "datetime64[s]", "2,3", np.zeros((2, 3), "M8[s]")),
+                    ("spans", "m8[25ms]", "4", np.zeros(4, "m8[25ms]")),
+                    ("words", "U5", "2,3", np.zeros((2, 3), "U5")),
+                    ("word", "S4", "()", np.zeros((), "S4"))):
+                done = self.shale("create", f"c.shale:{name}", "--shape", shape, "--dtype", dtype, "-f", "--json",
+                                  *how).json()
+                shown = wanted.dtype.name if wanted.dtype.kind in "mM" else wanted.dtype.str[1:]
+                with self.subTest(name, how=how):
+                    self.assertEqual((done["logical_dtype"], done["logical_shape"]), (shown, list(wanted.shape)))
+                    facts = self.facts(f"c.shale:{name}")
+                    self.assertEqual((facts["logical_dtype"], facts["logical_shape"]), (shown, list(wanted.shape)))
+                    self.assertEqual(done["shape"], facts["shape"])
+                    self.assert_same(self.load(f"c.shale:{name}"), wanted)
+            self.shale("create", "c.shale:never", "--shape", "3", "--dtype", "datetime64[D]", "--fill", "NaT", "-f",
+                       "-q", *how)
+            self.assert_same(self.load("c.shale:never"), np.full(3, "NaT", "M8[D]"))
+            self.shale("create", "c.shale:later", "--shape", "3", "--dtype", "M8[D]", "--fill=-2**3", "-f", "-q",
+                       *how)
+            self.assert_same(self.load("c.shale:later"), np.full(3, -8).astype("M8[D]"))
+        for arguments, says in ((["--dtype", "S"], "number of characters"),
+                                (["--dtype", "datetime64[q]"], "no dtype"),
+                                (["--dtype", "U4", "--fill", "x"], "--fill is for numbers and times"),
+                                (["--dtype", "float32", "--fill", "NaT"], "NaT"),
+                                (["--dtype", "M8[s]", "--fill", "0.5"], "is no int64")):
+            self.refused(USAGE, "create", "c.shale:new", "--shape", "2", *arguments, says=says)
+        self.assertNotIn("new", self.shale("ls", "c.shale").out.split())
+
     def test_changes_keep_the_logical_dtype(self):
         values = self.dates()
         self.shale("mv", "t.shale:when", "then")
