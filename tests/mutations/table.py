@@ -2082,7 +2082,7 @@ MUTATIONS = [
              "points are not sorted, so a tile is loaded whenever another one lies between its points",
              "sort_by_tile(points, plan.fixed_tiles());", "",
              "IndexedTiles.AreThoseWith*", "IndexedTiles.AreLoadedOnceForEachPart*"),
-    mutation("points-sorted-by-a-wrong-count", "ops/leaves/indexed_tiles.cpp", "sort_by_tile",
+    mutation("points-sorted-by-a-wrong-count", "ops/leaves/placed_points.cpp", "sort_by_tile",
              "counts of tiles are taken for places before they are added up",
              "std::exclusive_scan(next.begin(), next.end(), next.begin(), std::size_t{0});",
              "std::fill(next.begin(), next.end(), std::size_t{0});",

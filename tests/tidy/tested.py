@@ -95,6 +95,8 @@ THROUGH = {
         "indices": ("tests/ops/take_test.cpp", "the indices of take"),
         "indexed_generator": ("tests/ops/take_test.cpp", "take and its kind"),
         "generate": ("tests/ops/expr_test.cpp", "arange, tile and repeat"),
+        "placed_points": ("tests/ops/indexed_tiles_test.cpp", "the elements and tiles of random indices"),
+        "reading_plan": ("tests/ops/indexed_tiles_test.cpp", "the elements and tiles of random views"),
         "repeated": ("tests/ops/expr_test.cpp", "tile and repeat"),
         "window_generator": ("tests/ops/windows_test.cpp", "correlate and convolve"),
     },

@@ -1,9 +1,8 @@
 // Reads the elements of an indexed leaf from the tiles of a source: only tiles that hold one of them
 // are loaded.
 //
-// The elements are sorted by the tiles that they lie in. The axes of the leaf that no index depends
-// on move along axes of the source. The positions along all other axes of the leaf are the
-// *points*. A point has one position along each of the remaining axes of the source.
+// A plan says which axes of the source the leaf moves along, and what its points are (reading_plan).
+// The points are sorted by the tiles that they lie in (placed_points), and then the tiles are read.
 //
 // Invariants
 //   indexed_tiles.1  a tile is loaded if and only if an element lies in it, once for each part of the
