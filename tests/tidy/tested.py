@@ -91,6 +91,9 @@ THROUGH = {
         "t7_writer": ("tests/interop/t7_test.cpp", "a part of shale/t7.hpp"),
         "text_elements": ("tests/interop/t7_test.cpp", "elements of ASCII files"),
     },
+    "src/ops/graph": {
+        "node": ("tests/ops/expr_test.cpp", "the nodes of every expression, and deep graphs"),
+    },
     "src/ops/leaves": {
         "indices": ("tests/ops/take_test.cpp", "the indices of take"),
         "indexed_generator": ("tests/ops/take_test.cpp", "take and its kind"),
