@@ -133,6 +133,7 @@ THROUGH = {
     "src/ops/kernels/elementwise": {
         "arithmetic": ("tests/ops/kernels/arithmetic_test.cpp", "through the table of kernels"),
         "casts": ("tests/ops/kernels/casts_test.cpp", "through the table of kernels"),
+        "float_arithmetic": ("tests/ops/kernels/arithmetic_test.cpp", "through the table of kernels"),
         "comparison": ("tests/ops/kernels/arithmetic_test.cpp", "through the table of kernels"),
     },
     "src/ops/kernels/folds": {

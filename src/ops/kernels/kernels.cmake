@@ -4,7 +4,7 @@
 
 # The families, by room.
 set(SHALE_KERNEL_ROOMS elementwise elementary folds random windows)
-set(SHALE_KERNELS_OF_elementwise arithmetic casts comparison)
+set(SHALE_KERNELS_OF_elementwise arithmetic casts comparison float_arithmetic)
 set(SHALE_KERNELS_OF_elementary elementary)
 set(SHALE_KERNELS_OF_folds arg_extrema extrema moments scans sums)
 set(SHALE_KERNELS_OF_random random)

@@ -6,6 +6,7 @@
 #include "core/grid.hpp"
 #include "core/saturating.hpp"
 #include "ops/leaves/indices.hpp"
+#include "ops/leaves/row_walk.hpp"
 
 namespace shale::ops {
 

@@ -25,6 +25,7 @@ static_assert(fit_in_tables(all_types{}));
 kernels::kernel_table make_table(isa set) {
   kernels::kernel_table table{};
   kernels::baseline::fill_arithmetic(table);
+  kernels::baseline::fill_float_arithmetic(table);
   kernels::baseline::fill_comparison(table);
   kernels::baseline::fill_elementary(table);
   kernels::baseline::fill_complex_elementary(table);
@@ -38,6 +39,7 @@ kernels::kernel_table make_table(isa set) {
 #ifdef SHALE_WIDE_KERNELS
   if (set >= isa::avx2) {
     kernels::avx2::fill_arithmetic(table);
+    kernels::avx2::fill_float_arithmetic(table);
     kernels::avx2::fill_comparison(table);
     kernels::avx2::fill_elementary(table);
     kernels::avx2::fill_casts(table);
@@ -50,6 +52,7 @@ kernels::kernel_table make_table(isa set) {
   }
   if (set >= isa::avx512) {
     kernels::avx512::fill_arithmetic(table);
+    kernels::avx512::fill_float_arithmetic(table);
     kernels::avx512::fill_comparison(table);
     kernels::avx512::fill_elementary(table);
     kernels::avx512::fill_casts(table);

@@ -54,6 +54,7 @@ struct kernel_table {
 // so entries that a wider instruction set lacks keep the kernels of the set below.
 namespace baseline {
 void fill_arithmetic(kernel_table& table);
+void fill_float_arithmetic(kernel_table& table);
 void fill_comparison(kernel_table& table);
 void fill_elementary(kernel_table& table);
 void fill_complex_elementary(kernel_table& table);
@@ -68,6 +69,7 @@ void fill_scans(kernel_table& table);
 
 namespace avx2 {
 void fill_arithmetic(kernel_table& table);
+void fill_float_arithmetic(kernel_table& table);
 void fill_comparison(kernel_table& table);
 void fill_elementary(kernel_table& table);
 void fill_casts(kernel_table& table);
@@ -81,6 +83,7 @@ void fill_scans(kernel_table& table);
 
 namespace avx512 {
 void fill_arithmetic(kernel_table& table);
+void fill_float_arithmetic(kernel_table& table);
 void fill_comparison(kernel_table& table);
 void fill_elementary(kernel_table& table);
 void fill_casts(kernel_table& table);
