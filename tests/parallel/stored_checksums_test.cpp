@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "shale/apply.hpp"
+#include "storage/blocks/segment_checksums.hpp"
 #include "storage/blocks/storage_block.hpp"
-#include "storage/blocks/stored_sums.hpp"
 #include "support/random_layouts.hpp"
 
 namespace shale::parallel {
 namespace {
 
 // Remembers the ranges that it was asked to compare, as positions in the owner.
-class noting_sums final : public detail::stored_sums {
+class noting_sums final : public detail::segment_checksums {
  public:
   void compare(byte_range range) override {
     const std::lock_guard lock(mutex_);
@@ -31,7 +31,7 @@ class noting_sums final : public detail::stored_sums {
 
 struct noted_storage {
   explicit noted_storage(std::size_t size) : bytes(storage::allocate(size)) {
-    detail::storage_block::of(bytes)->set_sums(sums);
+    detail::storage_block::of(bytes)->set_checksums(sums);
   }
   std::shared_ptr<noting_sums> sums = std::make_shared<noting_sums>();
   storage bytes;

@@ -13,12 +13,12 @@ THROUGH = {
         "apply_operands": ("tests/parallel/apply_test.cpp", "what a callable's signature says"),
     },
     "src/array/elements": {
-        "chunk_part": ("tests/array/growth_test.cpp", "appends along every axis"),
+        "appended_part": ("tests/array/growth_test.cpp", "appends along every axis"),
         "chunk_places": ("tests/array/part_write_test.cpp", "every region and step"),
         "chunk_store": ("tests/array/chunked_array_test.cpp", "chunks written and read"),
         "chunk_tiles": ("tests/array/chunked_array_test.cpp", "expressions over chunks"),
         "dense_bytes": ("tests/array/dense_array_test.cpp", "mapped and read arrays"),
-        "dense_sums": ("tests/array/dense_sums_test.cpp", "comparing while reading"),
+        "mapped_checksums": ("tests/array/mapped_checksums_test.cpp", "comparing while reading"),
         "prefetch": ("tests/array/chunked_array_test.cpp", "expressions over chunks"),
     },
     "src/array/transaction": {
@@ -28,7 +28,7 @@ THROUGH = {
         "array_changes": ("tests/array/transaction_test.cpp", "arrays that come, go and change names"),
         "attribute_changes": ("tests/array/level_attributes_test.cpp", "attributes of arrays and levels"),
         "catalog_lookup": ("tests/array/transaction_test.cpp", "names that there are not"),
-        "commit_sums": ("tests/array/dense_parts_test.cpp", "checksums of what changed"),
+        "commit_checksums": ("tests/array/dense_parts_test.cpp", "checksums of what changed"),
         "dense_resize": ("tests/array/dense_growth_test.cpp", "every resize of a dense array"),
         "running_write": ("tests/array/concurrency_test.cpp", "writes that a commit or an abort meets"),
         "shape_change": ("tests/array/growth_test.cpp", "every resize and append"),

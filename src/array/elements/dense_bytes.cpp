@@ -129,7 +129,7 @@ storage map_dense(int descriptor, const format::array_record& record,
 }
 
 storage map_dense(const format::generation_view& view, const format::array_record& record,
-                  const std::string& path, std::shared_ptr<detail::stored_sums> sums) {
+                  const std::string& path, std::shared_ptr<detail::segment_checksums> sums) {
   return map_dense(view.descriptor(), record,
                    {.path = path,
                     .keep_alive = std::make_shared<format::generation_view>(view),

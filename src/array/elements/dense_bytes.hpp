@@ -34,7 +34,7 @@ storage map_dense(int descriptor, const format::array_record& record,
 /// Maps the array's bytes in a pinned generation read-only; the storage owns the pin. If the file
 /// system does not allow mappings, the storage floor reads the bytes into memory instead.
 storage map_dense(const format::generation_view& view, const format::array_record& record,
-                  const std::string& path, std::shared_ptr<detail::stored_sums> sums);
+                  const std::string& path, std::shared_ptr<detail::segment_checksums> sums);
 
 /// Reads bytes of the file; all of them, or throws.
 using byte_reader = std::function<void(std::uint64_t offset, format::bytes_span into)>;

@@ -90,9 +90,9 @@ array::implementation::implementation(const std::shared_ptr<arrays::shared_trans
 
 std::string array::implementation::label() const { return label_of(record.name, path); }
 
-std::shared_ptr<arrays::dense_sums> array::implementation::checksums() {
+std::shared_ptr<arrays::mapped_checksums> array::implementation::checksums() {
   const std::lock_guard lock(mutex);
-  if (!sums) sums = arrays::sums_of(*view, record, label());
+  if (!sums) sums = arrays::mapped_checksums_of(*view, record, label());
   return sums;
 }
 

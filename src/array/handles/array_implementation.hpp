@@ -6,7 +6,7 @@
 #include <string>
 
 #include "array/elements/chunk_tiles.hpp"
-#include "array/elements/dense_sums.hpp"
+#include "array/elements/mapped_checksums.hpp"
 #include "array/transaction/shared_transaction.hpp"
 #include "format/generations/generation_view.hpp"
 #include "parallel/sources/axis_map.hpp"
@@ -46,7 +46,7 @@ struct array::implementation {
   // turn to map, and the mutex is held only to read the members or to set them.
   detail::long_turn mapping;
   detail::fork_safe_mutex mutex;
-  std::shared_ptr<arrays::dense_sums> sums;
+  std::shared_ptr<arrays::mapped_checksums> sums;
   storage mapped;
 
   std::string label() const;
@@ -61,7 +61,7 @@ struct array::implementation {
 
   /// The bytes of a dense array of a generation, and their checksums, or null if it has none.
   storage mapped_bytes();
-  std::shared_ptr<arrays::dense_sums> checksums();
+  std::shared_ptr<arrays::mapped_checksums> checksums();
 
   /// Reads a part of the array into a tensor of its shape and of the array's dtype.
   void read(const region& part, const tensor& result, executor& on);

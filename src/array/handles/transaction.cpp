@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "array/elements/chunk_part.hpp"
+#include "array/elements/appended_part.hpp"
 #include "array/handles/array_implementation.hpp"
 #include "array/handles/container_implementation.hpp"
 #include "array/specification/specification.hpp"
@@ -176,7 +176,7 @@ void write_new_part(const arrays::running_append& append,
     piece.start[axis] += first;
     piece.shape[axis] = length;
     if (element_count(piece.shape) == 0) return;
-    arrays::chunk_part target(tiles, piece, executor::current());
+    arrays::appended_part target(tiles, piece, executor::current());
     eval_into(target, length == count ? values : values.narrow(axis, first, length));
   };
   write_piece(0, in_old_chunks);

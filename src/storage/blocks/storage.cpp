@@ -10,8 +10,8 @@
 #include "core/enumerator.hpp"
 #include "shale/memory_pool.hpp"
 #include "storage/blocks/heap_block.hpp"
+#include "storage/blocks/segment_checksums.hpp"
 #include "storage/blocks/storage_block.hpp"
-#include "storage/blocks/stored_sums.hpp"
 
 namespace shale {
 
@@ -158,11 +158,11 @@ void storage::flush(byte_range range, flush_mode mode) const {
   if (const auto part = in_owner(range); part.bytes > 0) block_->flush(part, mode);
 }
 
-bool storage::has_checksums() const noexcept { return block_ && block_->sums() != nullptr; }
+bool storage::has_checksums() const noexcept { return block_ && block_->checksums() != nullptr; }
 
 void storage::compare_checksums(byte_range range) const {
   if (!has_checksums()) return;
-  if (const auto part = in_owner(range); part.bytes > 0) block_->sums()->compare(part);
+  if (const auto part = in_owner(range); part.bytes > 0) block_->checksums()->compare(part);
 }
 
 std::size_t storage::resident_bytes(byte_range range) const {

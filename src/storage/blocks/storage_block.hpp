@@ -19,7 +19,7 @@
 
 namespace shale::detail {
 
-class stored_sums;
+class segment_checksums;
 
 class storage_block {
  public:
@@ -56,10 +56,12 @@ class storage_block {
   virtual void check() const {}
 
   /// Checksums that are stored with the bytes, or null.
-  stored_sums* sums() const noexcept { return sums_.get(); }
+  segment_checksums* checksums() const noexcept { return checksums_.get(); }
 
   /// Sets the checksums; called once, before the block has a second handle.
-  void set_sums(std::shared_ptr<stored_sums> sums) noexcept { sums_ = std::move(sums); }
+  void set_checksums(std::shared_ptr<segment_checksums> checksums) noexcept {
+    checksums_ = std::move(checksums);
+  }
 
   /// A handle to all of `block`.
   static storage handle(std::shared_ptr<storage_block> block) noexcept;
@@ -93,7 +95,7 @@ class storage_block {
   std::atomic<std::size_t> bytes_ = 0;
   std::size_t capacity_bytes_ = 0;
   std::atomic<std::uint64_t> version_ = 0;
-  std::shared_ptr<stored_sums> sums_;
+  std::shared_ptr<segment_checksums> checksums_;
 };
 
 }  // namespace shale::detail

@@ -67,7 +67,7 @@ storage map_extents(int descriptor, std::span<const file_extent> extents,
   check_inside(descriptor, extents, options.path);
   if (!can_be_mapped(descriptor, extents, options)) {
     storage copied = copy_extents(descriptor, extents, options.access, options.path);
-    storage_block::of(copied)->set_sums(options.sums);
+    storage_block::of(copied)->set_checksums(options.sums);
     return copied;
   }
   mapping_source source;
@@ -84,7 +84,7 @@ storage map_extents(int descriptor, std::span<const file_extent> extents,
   source.access = options.access;
   source.write_back = options.write_back;
   auto block = std::make_shared<mapped_block>(std::move(source), extents, options.reserve_bytes);
-  block->set_sums(options.sums);
+  block->set_checksums(options.sums);
   return storage_block::handle(std::move(block));
 }
 

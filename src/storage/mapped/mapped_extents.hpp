@@ -8,7 +8,7 @@
 
 #include "shale/storage.hpp"
 #include "storage/blocks/file_extent.hpp"
-#include "storage/blocks/stored_sums.hpp"
+#include "storage/blocks/segment_checksums.hpp"
 #include "storage/files/write_back_record.hpp"
 
 namespace shale::detail {
@@ -27,7 +27,7 @@ struct extent_options {
   std::shared_ptr<void> keep_alive = {};
 
   /// Checksums that are stored with the bytes, or null.
-  std::shared_ptr<stored_sums> sums = {};
+  std::shared_ptr<segment_checksums> sums = {};
 
   /// The record for write-back errors of a writable mapping; null: the mapping makes its own
   /// record.

@@ -7,7 +7,7 @@
 #include <optional>
 #include <system_error>
 
-#include "array/transaction/changes/commit_sums.hpp"
+#include "array/transaction/changes/commit_checksums.hpp"
 #include "parallel/executor/call_scope.hpp"
 #include "shale/error.hpp"
 

@@ -23,9 +23,9 @@ constexpr index_t rows = 768;
 constexpr index_t columns = 1024;  // 256 rows a segment of 1 MiB
 constexpr index_t damaged_row = 300;
 
-class DenseSums : public test::fresh_container {
+class MappedChecksums : public test::fresh_container {
  protected:
-  DenseSums() {
+  MappedChecksums() {
     write_new("dem", {.dtype = dtype::float32, .shape = {rows, columns}},
               expr(test::seeded({rows, columns}, 3)));
   }
@@ -108,7 +108,7 @@ class DenseSums : public test::fresh_container {
 };
 
 // stream.6
-TEST_F(DenseSums, CallsThatCompareThemFindDamageInEveryWayOfReading) {
+TEST_F(MappedChecksums, CallsThatCompareThemFindDamageInEveryWayOfReading) {
   damage();
   for (const std::size_t memory : {std::size_t{64} << 20, std::size_t{1} << 20})
     for (const int threads : {1, 3}) {
@@ -119,7 +119,7 @@ TEST_F(DenseSums, CallsThatCompareThemFindDamageInEveryWayOfReading) {
     }
 }
 
-TEST_F(DenseSums, CallsThatDoNotCompareReadTheStoredBytes) {
+TEST_F(MappedChecksums, CallsThatDoNotCompareReadTheStoredBytes) {
   damage();
   executor on({.threads = 2});
   const executor::scope within(on);
@@ -130,7 +130,7 @@ TEST_F(DenseSums, CallsThatDoNotCompareReadTheStoredBytes) {
         << way;
 }
 
-TEST_F(DenseSums, UndamagedSegmentsAreReadWithoutErrors) {
+TEST_F(MappedChecksums, UndamagedSegmentsAreReadWithoutErrors) {
   damage();
   executor on({.threads = 2, .checksums = checksum_use::compared});
   const executor::scope within(on);
@@ -140,7 +140,7 @@ TEST_F(DenseSums, UndamagedSegmentsAreReadWithoutErrors) {
     EXPECT_TRUE(equal_bits(eval(expr(mapped.narrow(0, start, 256))), wanted.narrow(0, start, 256)));
 }
 
-TEST_F(DenseSums, AreComparedOnceInAProcess) {
+TEST_F(MappedChecksums, AreComparedOnceInAProcess) {
   executor on({.threads = 2, .checksums = checksum_use::compared});
   const executor::scope within(on);
   eval(sum(expr(at("dem"))));
@@ -158,7 +158,7 @@ TEST_F(DenseSums, AreComparedOnceInAProcess) {
   require_told(text_of([&] { eval(sum(expr(at("dem")))); }), "sum");
 }
 
-TEST_F(DenseSums, CanBeComparedForViewsOutsideTheEngine) {
+TEST_F(MappedChecksums, CanBeComparedForViewsOutsideTheEngine) {
   damage();
   const tensor mapped = at("dem").map();
   EXPECT_TRUE(mapped.storage().has_checksums());
@@ -168,7 +168,7 @@ TEST_F(DenseSums, CanBeComparedForViewsOutsideTheEngine) {
   EXPECT_EQ(code_of([&] { mapped.narrow(0, 512, 256).clone(); }), errc{});
 }
 
-TEST_F(DenseSums, OfChangedArraysAreTakenWhenTheyAreCommitted) {
+TEST_F(MappedChecksums, OfChangedArraysAreTakenWhenTheyAreCommitted) {
   executor on({.threads = 2, .checksums = checksum_use::compared});
   const executor::scope within(on);
   eval(sum(expr(at("dem"))));

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "format/generations/generation_view.hpp"
-#include "storage/blocks/stored_sums.hpp"
+#include "storage/blocks/segment_checksums.hpp"
 #include "storage/system/long_turn.hpp"
 
 namespace shale::arrays {
@@ -19,11 +19,11 @@ namespace shale::arrays {
 ///          `compare` keeps them. `some` keeps a table of at most `kept_bytes_max`. Of a longer
 ///          table, each later call reads the checksums that it needs
 /// Threads  every member may be called from any thread
-class dense_sums final : public detail::stored_sums {
+class mapped_checksums final : public detail::segment_checksums {
  public:
-  dense_sums(const format::generation_view& view, const format::array_record& record,
-             std::string label);
-  ~dense_sums() override;
+  mapped_checksums(const format::generation_view& view, const format::array_record& record,
+                   std::string label);
+  ~mapped_checksums() override;
 
   void compare(byte_range range) override;
 
@@ -49,7 +49,8 @@ class dense_sums final : public detail::stored_sums {
 
 /// The checksums that a mapping of the array in a pinned generation carries; null if the array has
 /// none.
-std::shared_ptr<dense_sums> sums_of(const format::generation_view& view,
-                                    const format::array_record& record, const std::string& label);
+std::shared_ptr<mapped_checksums> mapped_checksums_of(const format::generation_view& view,
+                                                      const format::array_record& record,
+                                                      const std::string& label);
 
 }  // namespace shale::arrays

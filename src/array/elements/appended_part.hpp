@@ -14,11 +14,11 @@ namespace shale::arrays {
 /// Each tile lies in one chunk, and no other tile of the part lies in that chunk. So different
 /// tiles can be stored at once. A chunk that a tile covers only in part is loaded before it is
 /// stored.
-class chunk_part final : public tile_source {
+class appended_part final : public tile_source {
  public:
   /// Along each axis, the part begins at a chunk, or it lies inside one row of chunks. It is not
   /// empty.
-  chunk_part(std::shared_ptr<chunk_tiles> whole, const region& part, executor& on);
+  appended_part(std::shared_ptr<chunk_tiles> whole, const region& part, executor& on);
 
   shale::dtype dtype() const noexcept override { return whole_->dtype(); }
   const dims& shape() const noexcept override { return part_.shape; }

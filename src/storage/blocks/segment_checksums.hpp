@@ -6,9 +6,9 @@
 
 namespace shale::detail {
 
-class stored_sums {
+class segment_checksums {
  public:
-  virtual ~stored_sums() = default;
+  virtual ~segment_checksums() = default;
 
   /// Compares all segments that `range` touches with their checksums, except segments that were
   /// compared in this process before. `range` counts from the owner's first byte.

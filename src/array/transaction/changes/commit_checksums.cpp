@@ -1,4 +1,4 @@
-#include "array/transaction/changes/commit_sums.hpp"
+#include "array/transaction/changes/commit_checksums.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "array/elements/chunk_part.hpp"
+#include "array/elements/appended_part.hpp"
 
 #include <algorithm>
 
@@ -9,14 +9,14 @@
 
 namespace shale::arrays {
 
-chunk_part::chunk_part(std::shared_ptr<chunk_tiles> whole, const region& part, executor& on)
+appended_part::appended_part(std::shared_ptr<chunk_tiles> whole, const region& part, executor& on)
     : whole_(std::move(whole)), part_(part), tile_shape_(whole_->tile_shape()), on_(on) {
   for (index_t axis = 0; axis < part.shape.size(); ++axis)
     if (part.start[axis] % tile_shape_[axis] != 0)
       tile_shape_[axis] = std::min(tile_shape_[axis], part.shape[axis]);
 }
 
-dims chunk_part::chunk_of(const dims& tile) const noexcept {
+dims appended_part::chunk_of(const dims& tile) const noexcept {
   dims chunk = tile;
   for (index_t axis = 0; axis < tile.size(); ++axis)
     chunk[axis] += part_.start[axis] / whole_->tile_shape()[axis];
@@ -24,13 +24,13 @@ dims chunk_part::chunk_of(const dims& tile) const noexcept {
 }
 
 // The region of the whole array that a tile covers.
-region chunk_part::place_of(const dims& tile) const {
+region appended_part::place_of(const dims& tile) const {
   region place = tile_region(part_.shape, tile_shape_, tile);
   for (index_t axis = 0; axis < tile.size(); ++axis) place.start[axis] += part_.start[axis];
   return place;
 }
 
-void chunk_part::load(const dims& tile, const tensor& into) const {
+void appended_part::load(const dims& tile, const tensor& into) const {
   detail::allocating([&] {
     const region place = place_of(tile);
     const dims chunk = chunk_of(tile);
@@ -42,14 +42,14 @@ void chunk_part::load(const dims& tile, const tensor& into) const {
   });
 }
 
-void chunk_part::store(const dims& tile, const tensor& values) {
+void appended_part::store(const dims& tile, const tensor& values) {
   detail::allocating(
       [&] { whole_->store_part(chunk_of(tile), chunk_places(place_of(tile)), values, on_); });
 }
 
-void chunk_part::prefetch(const dims& tile) const noexcept { whole_->prefetch(chunk_of(tile)); }
+void appended_part::prefetch(const dims& tile) const noexcept { whole_->prefetch(chunk_of(tile)); }
 
-std::uint64_t chunk_part::stored_bytes(const dims& tile) const {
+std::uint64_t appended_part::stored_bytes(const dims& tile) const {
   return whole_->stored_bytes(chunk_of(tile));
 }
 

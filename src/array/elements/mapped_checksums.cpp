@@ -1,4 +1,4 @@
-#include "array/elements/dense_sums.hpp"
+#include "array/elements/mapped_checksums.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -91,21 +91,21 @@ class comparisons {
 
 }  // namespace
 
-struct dense_sums::loaded_sums {
+struct mapped_checksums::loaded_sums {
   std::vector<std::uint64_t> sums;
   dense_places places;
   std::shared_ptr<compared_segments> compared;
 };
 
-dense_sums::dense_sums(const format::generation_view& view, const format::array_record& record,
-                       std::string label)
+mapped_checksums::mapped_checksums(const format::generation_view& view,
+                                   const format::array_record& record, std::string label)
     : view_(view), record_(record), label_(std::move(label)) {}
 
-dense_sums::~dense_sums() = default;
+mapped_checksums::~mapped_checksums() = default;
 
 // Reads the sums once. A failed read is tried again by the next call. A forked child finds them
 // whole, or not at all.
-const dense_sums::loaded_sums& dense_sums::load() {
+const mapped_checksums::loaded_sums& mapped_checksums::load() {
   if (const loaded_sums* const ready = loaded_.load(std::memory_order_acquire)) return *ready;
   const std::lock_guard turn(loading_);
   if (const loaded_sums* const ready = loaded_.load(std::memory_order_relaxed)) return *ready;
@@ -124,7 +124,7 @@ const dense_sums::loaded_sums& dense_sums::load() {
   return *owned_;
 }
 
-std::vector<std::uint64_t> dense_sums::some(std::uint64_t first, std::uint64_t count) {
+std::vector<std::uint64_t> mapped_checksums::some(std::uint64_t first, std::uint64_t count) {
   const format::extent& table = record_.dense().checksums;
   if (table.bytes <= kept_bytes_max) {
     const auto begin = load().sums.begin() + static_cast<std::ptrdiff_t>(first);
@@ -143,7 +143,7 @@ std::vector<std::uint64_t> dense_sums::some(std::uint64_t first, std::uint64_t c
   return sums;
 }
 
-void dense_sums::compare(byte_range range) {
+void mapped_checksums::compare(byte_range range) {
   const loaded_sums& known = load();
   const std::uint64_t total = format::array_bytes(record_);
   const std::uint64_t end =
@@ -164,10 +164,11 @@ void dense_sums::compare(byte_range range) {
   }
 }
 
-std::shared_ptr<dense_sums> sums_of(const format::generation_view& view,
-                                    const format::array_record& record, const std::string& label) {
+std::shared_ptr<mapped_checksums> mapped_checksums_of(const format::generation_view& view,
+                                                      const format::array_record& record,
+                                                      const std::string& label) {
   if (record.dense().checksums.bytes == 0) return nullptr;
-  return std::make_shared<dense_sums>(view, record, label);
+  return std::make_shared<mapped_checksums>(view, record, label);
 }
 
 }  // namespace shale::arrays
