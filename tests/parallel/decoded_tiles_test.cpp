@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "shale/error.hpp"
+#include "shale/memory_pool.hpp"
 #include "support/bounded.hpp"
 #include "support/child_threads.hpp"
 #include "support/failures.hpp"
@@ -144,6 +145,23 @@ TEST_F(DecodedTiles, OfFewBytesCountWhatTheirNamesTake) {
   EXPECT_EQ(tokens_.held_bytes(), tiles_.held_bytes());
   tiles_.clear();
   EXPECT_EQ(tokens_.held_bytes(), 0U);
+}
+
+// decoded.3
+TEST_F(DecodedTiles, LeaveALimitedPoolToItsOtherUsers) {
+  constexpr std::size_t mebibyte = 1024 * kibibyte, share = 512 * mebibyte;
+  memory_tokens tokens(8 * share);
+  decoded_tiles tiles(tokens);
+  ASSERT_EQ(tiles.capacity_bytes(), share);
+  memory_pool& pool = memory_pool::default_pool();
+  ASSERT_EQ(pool.limit_bytes(), 0U);
+  pool.set_limit_bytes(256 * mebibyte);
+  EXPECT_EQ(tiles.capacity_bytes(), 32 * mebibyte);
+  for (int number = 0; number < 6; ++number)
+    tiles.get(named(owner_, number), [&] { return bytes_of(number, 8 * mebibyte); });
+  EXPECT_EQ(tiles.held_bytes(), 3 * (8 * mebibyte + decoded_tiles::bytes_beside));
+  pool.set_limit_bytes(0);
+  EXPECT_EQ(tiles.capacity_bytes(), share);
 }
 
 TEST_F(DecodedTiles, ThatAreTooLargeReplaceNoOthers) {

@@ -1,13 +1,26 @@
 #include "parallel/executor/decoded_tiles.hpp"
 
+#include <algorithm>
 #include <mutex>
+
+#include "shale/memory_pool.hpp"
 
 namespace shale::parallel {
 
 namespace {
 
-// The share of the budget that tiles may take while no call needs it.
-constexpr std::size_t share_of_budget = 8;
+// The share of the budget that tiles may take while no call needs it, and of the default pool's
+// limit.
+constexpr std::size_t share_of_memory = 8;
+
+// 0 if the default pool has no limit, or if it could not be made: then no tile lies in it.
+std::size_t limit_of_default_pool() noexcept {
+  try {
+    return memory_pool::default_pool().limit_bytes();
+  } catch (...) {
+    return 0;
+  }
+}
 
 std::atomic<std::uint64_t> owners = 0;
 
@@ -32,7 +45,7 @@ tile_owner::~tile_owner() {
 }
 
 decoded_tiles::decoded_tiles(memory_tokens& tokens) noexcept
-    : tokens_(tokens), capacity_bytes_(tokens.budget_bytes() / share_of_budget) {
+    : tokens_(tokens), share_bytes_(tokens.budget_bytes() / share_of_memory) {
   const std::lock_guard lock(list_mutex);
   next_ = first_in_list;
   first_in_list = this;
@@ -46,6 +59,11 @@ decoded_tiles::~decoded_tiles() {
     *link = next_;
   }
   clear();
+}
+
+std::size_t decoded_tiles::capacity_bytes() const noexcept {
+  const std::size_t limit = limit_of_default_pool();
+  return limit == 0 ? share_bytes_ : std::min(share_bytes_, limit / share_of_memory);
 }
 
 std::size_t decoded_tiles::held_bytes() const noexcept {
@@ -140,9 +158,10 @@ void decoded_tiles::give_up(const stored_tile& wanted, load_state& running) noex
 // Drops loaded tiles until there is room for a tile of that size (decoded.3). Returns whether there
 // is.
 bool decoded_tiles::make_room(std::size_t bytes, dropped_entries& dropped) noexcept {
-  if (bytes > capacity_bytes_ || bytes > tokens_.left_bytes() + held_bytes_) return false;
+  const std::size_t capacity = capacity_bytes();
+  if (bytes > capacity || bytes > tokens_.left_bytes() + held_bytes_) return false;
   const auto has_room = [&] {
-    return held_bytes_ <= capacity_bytes_ - bytes && tokens_.left_bytes() >= bytes;
+    return held_bytes_ <= capacity - bytes && tokens_.left_bytes() >= bytes;
   };
   for (auto age = ages_.begin(); age != ages_.end() && !has_room();) {
     const auto at = entries_.find(**age);

@@ -11,7 +11,9 @@
 //              tile themselves, so each call reports an error of its own
 //   decoded.3  the tiles that are kept take at most `capacity_bytes`, and no more than running
 //              calls leave of the budget; the least recently used tiles are evicted first. The
-//              memory beside a tile's elements counts too, because tiles may be small
+//              memory beside a tile's elements counts too, because tiles may be small. So that
+//              kept tiles leave a limited default pool, where they lie, to its other users, they
+//              take no more than an eighth of its limit either
 //   decoded.4  when the last user of a container's chunks is gone, its tiles are gone
 //   decoded.5  no lock is held while a tile is loaded. A forked child waits for no thread of its
 //              parent: it loads the tile itself
@@ -71,7 +73,8 @@ struct stored_tile {
 /// Threads  every member may be called from any thread
 class decoded_tiles {
  public:
-  /// `tokens` are those of the executor; the tiles may take an eighth of them.
+  /// `tokens` are those of the executor; the tiles may take an eighth of them, and an eighth of the
+  /// limit that the default pool has at that time.
   explicit decoded_tiles(memory_tokens& tokens) noexcept;
   ~decoded_tiles();
   decoded_tiles(const decoded_tiles&) = delete;
@@ -81,7 +84,7 @@ class decoded_tiles {
   /// others.
   static constexpr std::size_t bytes_beside = 1024;
 
-  std::size_t capacity_bytes() const noexcept { return capacity_bytes_; }
+  std::size_t capacity_bytes() const noexcept;
   std::size_t held_bytes() const noexcept;
 
   struct result {
@@ -147,7 +150,7 @@ class decoded_tiles {
   void drop_owner(std::uint64_t owner, dropped_entries& dropped) noexcept;
 
   memory_tokens& tokens_;
-  const std::size_t capacity_bytes_;
+  const std::size_t share_bytes_;  // of the budget
   mutable detail::fork_safe_mutex mutex_;
   std::size_t held_bytes_ = 0;
   entries entries_;
