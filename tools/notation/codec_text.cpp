@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "notation/text_error.hpp"
@@ -10,12 +12,18 @@ namespace shale::tools {
 
 namespace {
 
-// The command offers the regular levels of compressors. Files may have other levels, which a
-// program can ask for: levels below 1 compress little, and levels of zstd above 19 need much
-// memory.
+// A compressor, and the highest of its levels that the command offers.
+struct named_compressor {
+  std::string_view name;
+  compressor packs;
+  int level_max;
+};
+constexpr std::array<named_compressor, 2> compressors{
+    {{"zstd", compressor::zstd, 19}, {"lz4", compressor::lz4, 12}}};
+
+// The command offers the regular levels. Files may have other ones, which a program can ask for:
+// levels below 1 compress little, and levels of zstd above 19 need much memory.
 constexpr int level_min = 1;
-constexpr int zstd_level_max = 19;
-constexpr int lz4_level_max = 12;
 constexpr int level_default = 1;
 
 // The mantissa bits of the widest dtype. The library checks the number against the array's dtype.
@@ -66,13 +74,12 @@ codec_spec parse_codec(std::string_view text) {
       if (next.has_argument) fail(fmt::format("'{}' takes no number", next.name), text, at);
     };
     if (next.name == "raw" && text == "raw") return result;
-    if (next.name == "zstd" || next.name == "lz4") {
+    const auto* const packs = std::ranges::find(compressors, next.name, &named_compressor::name);
+    if (packs != compressors.end()) {
       if (result.compression) fail("a chunk is compressed once", text, at);
-      const bool is_zstd = next.name == "zstd";
-      const int level = next.has_argument ? number(next, text, level_min,
-                                                   is_zstd ? zstd_level_max : lz4_level_max)
-                                          : level_default;
-      result.compression = is_zstd ? zstd(level) : lz4(level);
+      const int level =
+          next.has_argument ? number(next, text, level_min, packs->level_max) : level_default;
+      result.compression = {packs->packs, level};
     } else if (next.name == "bitround") {
       refuse_repetition(result.bitround.has_value());
       result.bitround = number(next, text, 0, mantissa_bits_max);
@@ -108,8 +115,9 @@ std::string format_codec(const codec_spec& codec, dtype type) {
   if (shuffle == shuffle_mode::byte) add("shuffle");
   if (shuffle == shuffle_mode::bit) add("bitshuffle");
   if (codec.compression)
-    add(fmt::format("{}:{}", codec.compression->compressor == compressor::lz4 ? "lz4" : "zstd",
-                    codec.compression->level));
+    for (const named_compressor& known : compressors)
+      if (known.packs == codec.compression->compressor)
+        add(fmt::format("{}:{}", known.name, codec.compression->level));
   return text.empty() ? "raw" : text;
 }
 

@@ -143,6 +143,21 @@ format::array_record make_record(std::string_view name, const array_spec& spec) 
   return record;
 }
 
+namespace {
+
+stage_kind stage_of(compressor packs) {
+  detail::require_enumerator(packs, compressor::lz4, "compressor");
+  switch (packs) {
+    case compressor::zstd:
+      return stage_kind::zstd;
+    case compressor::lz4:
+      break;
+  }
+  return stage_kind::lz4;
+}
+
+}  // namespace
+
 std::vector<codec_stage> stages_of(const codec_spec& spec, dtype type) {
   if (spec.shuffle) detail::require_enumerator(*spec.shuffle, shuffle_mode::bit, "shuffle_mode");
   std::vector<codec_stage> stages;
@@ -154,12 +169,8 @@ std::vector<codec_stage> stages_of(const codec_spec& spec, dtype type) {
       item_bytes(type) > 1 && spec.compression ? shuffle_mode::byte : shuffle_mode::none);
   if (chosen == shuffle_mode::byte) stages.push_back({stage_kind::byte_shuffle, 0});
   if (chosen == shuffle_mode::bit) stages.push_back({stage_kind::bit_shuffle, 0});
-  if (spec.compression) {
-    const compressor packs = spec.compression->compressor;
-    detail::require_enumerator(packs, compressor::lz4, "compressor");
-    stages.push_back(
-        {packs == compressor::lz4 ? stage_kind::lz4 : stage_kind::zstd, spec.compression->level});
-  }
+  if (spec.compression)
+    stages.push_back({stage_of(spec.compression->compressor), spec.compression->level});
   return stages;
 }
 
