@@ -38,8 +38,9 @@ void print(const row& result);
 /// Whether the interval of the ratio reaches the goal.
 bool met(const target& goal);
 
-/// The peak resident memory of this process (VmHWM), in bytes.
+/// The peak resident memory of this process (VmHWM) since its start or `reset_peak_rss`, in bytes.
 std::uint64_t peak_rss_bytes();
+void reset_peak_rss();
 
 /// The resident memory of this process (VmRSS), in bytes.
 std::uint64_t rss_bytes();
