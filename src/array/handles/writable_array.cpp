@@ -198,7 +198,7 @@ std::uint64_t writable_array::copy_from(const array& from) const {
           if (from.shape() != shape())
             throw error(
                 errc::invalid_argument, "an array is copied to one of its shape",
-                {fmt::format("got {}, wanted {}", to_string(shape()), to_string(from.shape()))});
+                {fmt::format("got {}, wanted {}", to_string(from.shape()), to_string(shape()))});
           if (!source.view || !arrays::stored_alike(source.record, self.written->record) ||
               self.has_chunks())
             return std::nullopt;

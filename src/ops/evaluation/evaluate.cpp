@@ -152,10 +152,9 @@ tensor make_placeholder(const dims& shape, dtype type) {
   return tensor(storage::adopt_owner(range->address(), used, range), type, all);
 }
 
-// Makes the tensor that stands for the output of a plan. Nobody reads it, but its layout decides
-// whether mapped operands are copied, as the output's layout would. An output may be larger than
-// the address space. In that case, this tensor has neither a range of addresses nor the output's
-// layout.
+// Makes the tensor that stands for the output of a plan. Plans do not read it, but its layout
+// matters: it decides whether mapped operands are copied. An output may be larger than the address
+// space. Its tensor is then one element that is repeated, so such a plan may say less about copies.
 tensor make_output_placeholder(const dims& shape, dtype type) {
   constexpr std::uint64_t reserved_bytes_max = std::uint64_t{1} << 38;
   if (ops::bytes_of(shape, type) <= reserved_bytes_max) return make_placeholder(shape, type);
