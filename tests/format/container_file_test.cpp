@@ -461,7 +461,7 @@ superblock forge_retained(test::recording_file_system& files, const std::string&
   superblock_sector sector;
   std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(superblock_offsets[1]), 512,
               sector.begin());
-  superblock fields = valid(sector, uuid{}, 1).value();
+  superblock fields = decode_superblock(sector, uuid{}, 1).value();
   std::unique_ptr<open_file> raw;
   files.open(path, open_access::write, raw);
 

@@ -205,7 +205,9 @@ TEST_F(Damage, AValidSuperblockWithoutItsRootIsCorruptNotOld) {
     superblock_sector sector;
     std::copy_n(sound.begin() + static_cast<std::ptrdiff_t>(superblock_offsets[newest_slot]), 512,
                 sector.begin());
-    return valid(sector, id, static_cast<std::uint32_t>(newest_slot)).value().root.offset;
+    return decode_superblock(sector, id, static_cast<std::uint32_t>(newest_slot))
+        .value()
+        .root.offset;
   }();
   files.flip(path, root + 100, std::byte{4});
   try {
@@ -320,7 +322,7 @@ class Forgery : public Damage {
  protected:
   Forgery() {
     std::copy_n(at(superblock_offsets[newest_slot]), 512, sector_.begin());
-    fields_ = valid(sector_, uuid{}, static_cast<std::uint32_t>(newest_slot)).value();
+    fields_ = decode_superblock(sector_, uuid{}, static_cast<std::uint32_t>(newest_slot)).value();
     catalog_ = load_page_ref(&bytes_[fields_.root.offset + 32]);
   }
 
@@ -391,7 +393,8 @@ TEST_F(Damage, UnknownFeaturesAreRefusedNotGuessed) {
     const auto offset =
         bytes.begin() + static_cast<std::ptrdiff_t>(superblock_offsets[newest_slot]);
     std::copy_n(offset, 512, sector.begin());
-    superblock fields = valid(sector, uuid{}, static_cast<std::uint32_t>(newest_slot)).value();
+    superblock fields =
+        decode_superblock(sector, uuid{}, static_cast<std::uint32_t>(newest_slot)).value();
     fields.incompatible = incompatible;
     fields.read_only_compatible = read_only;
     fields.compatible = 1;  // unknown compatible features are ignored

@@ -67,22 +67,23 @@ TEST(Header, OfALaterVersionIsUnsupported) {
 
 TEST(Superblock, ComesBack) {
   for (const std::uint32_t slot : {0u, 1u})
-    EXPECT_EQ(valid(encode_superblock(some_superblock, some_uuid(1), slot), some_uuid(1), slot),
+    EXPECT_EQ(decode_superblock(encode_superblock(some_superblock, some_uuid(1), slot),
+                                some_uuid(1), slot),
               some_superblock);
 }
 
 TEST(Superblock, IsValidOnlyInItsOwnSlotAndFile) {
   const superblock_sector sector = encode_superblock(some_superblock, some_uuid(1), 0);
-  EXPECT_FALSE(valid(sector, some_uuid(1), 1));
-  EXPECT_FALSE(valid(sector, some_uuid(2), 0));
-  EXPECT_FALSE(valid(superblock_sector{}, some_uuid(1), 0));
+  EXPECT_FALSE(decode_superblock(sector, some_uuid(1), 1));
+  EXPECT_FALSE(decode_superblock(sector, some_uuid(2), 0));
+  EXPECT_FALSE(decode_superblock(superblock_sector{}, some_uuid(1), 0));
 }
 
 TEST(Superblock, AnyChangedBitMakesItInvalid) {
   superblock_sector sector = encode_superblock(some_superblock, some_uuid(1), 1);
   for (std::size_t bit = 0; bit < 8 * sector.size(); ++bit) {
     sector[bit / 8] ^= std::byte(1u << bit % 8);
-    EXPECT_FALSE(valid(sector, some_uuid(1), 1)) << "bit " << bit;
+    EXPECT_FALSE(decode_superblock(sector, some_uuid(1), 1)) << "bit " << bit;
     sector[bit / 8] ^= std::byte(1u << bit % 8);
   }
 }
@@ -92,7 +93,7 @@ TEST(Superblock, StaysValidForAnyVersion) {
   superblock later = some_superblock;
   later.version = 99;
   later.incompatible = ~0ull;
-  EXPECT_EQ(valid(encode_superblock(later, some_uuid(1), 0), some_uuid(1), 0), later);
+  EXPECT_EQ(decode_superblock(encode_superblock(later, some_uuid(1), 0), some_uuid(1), 0), later);
 }
 
 TEST(Superblock, ChecksumCoversUuidThenSlotThenTheRest) {

@@ -446,7 +446,7 @@ TEST_F(Refusal, OfGenerationsThatHaveNoLock) {
   superblock_sector sector;
   std::copy_n(bytes.begin() + static_cast<std::ptrdiff_t>(superblock_offsets[0]), 512,
               sector.begin());
-  superblock fields = valid(sector, uuid{}, 0).value();
+  superblock fields = decode_superblock(sector, uuid{}, 0).value();
   for (const std::uint64_t last : {generations_end - 2, generations_end - 1}) {
     page root(bytes_view(bytes).subspan(fields.root.offset, page_bytes));
     root.stamp(last, fields.root.offset);

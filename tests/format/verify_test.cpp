@@ -143,7 +143,7 @@ TEST_F(Contradiction, OfAnArrayWithoutAName) {
   superblock_sector sector;
   std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(superblock_offsets[1]), sector.size(),
               sector.begin());
-  const std::uint64_t root = valid(sector, uuid{}, 1).value().root.offset;
+  const std::uint64_t root = decode_superblock(sector, uuid{}, 1).value().root.offset;
   const std::uint64_t offset = load_page_ref(&bytes_[root + 32]).offset;
   const page catalog{bytes_view(bytes_).subspan(offset, page_bytes)};
   page changed(tree_kind::catalog, page_kind::leaf, 0);
@@ -159,7 +159,7 @@ TEST_F(Contradiction, OfAnArrayWhoseNameIsNone) {
   superblock_sector sector;
   std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(superblock_offsets[1]), sector.size(),
               sector.begin());
-  const std::uint64_t root = valid(sector, uuid{}, 1).value().root.offset;
+  const std::uint64_t root = decode_superblock(sector, uuid{}, 1).value().root.offset;
   const std::uint64_t catalog = load_page_ref(&bytes_[root + 32]).offset;
   // The slot says where the first cell is; its key comes behind two lengths.
   const std::size_t key = catalog + fuzz::number_at<std::uint16_t>(bytes_, catalog + 32) + 4;
@@ -272,7 +272,7 @@ TEST_F(Contradiction, OfTheNumberOfArrays) {
   superblock_sector sector;
   const auto slot = bytes_.begin() + static_cast<std::ptrdiff_t>(superblock_offsets[1]);
   std::copy_n(slot, sector.size(), sector.begin());
-  const std::uint64_t root = valid(sector, uuid{}, 1).value().root.offset;
+  const std::uint64_t root = decode_superblock(sector, uuid{}, 1).value().root.offset;
   std::vector<std::size_t> places;
   for (std::size_t offset = root + 24; offset < root + 512; offset += 8)
     if (fuzz::number_at<std::uint64_t>(bytes_, offset) == 2) places.push_back(offset);
@@ -285,7 +285,7 @@ TEST_F(Contradiction, OfTheGenerationsEnd) {
   superblock_sector sector;
   const auto slot = bytes_.begin() + static_cast<std::ptrdiff_t>(superblock_offsets[1]);
   std::copy_n(slot, sector.size(), sector.begin());
-  superblock fields = valid(sector, uuid{}, 1).value();
+  superblock fields = decode_superblock(sector, uuid{}, 1).value();
   fields.end_of_file += page_bytes;
   sector = encode_superblock(fields, uuid{}, 1);
   std::copy(sector.begin(), sector.end(), slot);

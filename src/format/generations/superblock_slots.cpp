@@ -31,7 +31,7 @@ slots read_slots(open_file& file, const uuid& id, const std::string& path) {
   slots both;
   for (std::uint32_t i = 0; i < 2; ++i) {
     read_exact(file, superblock_offsets[i], both[i].sector, path);
-    both[i].fields = valid(both[i].sector, id, i);
+    both[i].fields = decode_superblock(both[i].sector, id, i);
   }
   return both;
 }

@@ -60,8 +60,8 @@ superblock_sector encode_superblock(const superblock& fields, const uuid& id, st
   return sector;
 }
 
-std::optional<superblock> valid(const superblock_sector& sector, const uuid& id,
-                                std::uint32_t slot) noexcept {
+std::optional<superblock> decode_superblock(const superblock_sector& sector, const uuid& id,
+                                            std::uint32_t slot) noexcept {
   const std::byte* const bytes = sector.data();
   if (std::memcmp(bytes, magic, sizeof magic) != 0) return std::nullopt;
   if (std::memcmp(bytes + uuid_at, id.bytes.data(), id.bytes.size()) != 0) return std::nullopt;

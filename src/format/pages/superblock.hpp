@@ -43,7 +43,7 @@ superblock_sector encode_superblock(const superblock& fields, const uuid& id, st
 /// Nothing else makes a superblock invalid: with an unknown version or feature it still counts as
 /// the newest generation, and if its root does not verify, the container is `corrupt`.
 /// Returns  the fields, or nothing if the sector is not valid
-std::optional<superblock> valid(const superblock_sector& sector, const uuid& id,
-                                std::uint32_t slot) noexcept;
+std::optional<superblock> decode_superblock(const superblock_sector& sector, const uuid& id,
+                                            std::uint32_t slot) noexcept;
 
 }  // namespace shale::format
