@@ -3,7 +3,6 @@
 #include "shale/reductions.hpp"
 
 #include <gtest/gtest.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -32,6 +31,7 @@
 #include "support/instrumented.hpp"
 #include "support/random_tensors.hpp"
 #include "support/run_on.hpp"
+#include "support/small_stack.hpp"
 
 namespace shale {
 namespace {
@@ -338,25 +338,10 @@ TEST(ExprPlan, ManyLiveRegistersStayInsideTheScratch) {
   EXPECT_TRUE(std::isfinite(eval(made_of(fractions({30, 30}))).at({1, 2}).as<double>()));
 }
 
-// Runs `body` on a thread with a stack of `bytes` bytes.
-void on_a_stack_of(std::size_t bytes, std::function<void()> body) {
-  pthread_attr_t attributes;
-  ASSERT_EQ(::pthread_attr_init(&attributes), 0);
-  ASSERT_EQ(::pthread_attr_setstacksize(&attributes, bytes), 0);
-  pthread_t thread;
-  const auto start = [](void* argument) -> void* {
-    (*static_cast<std::function<void()>*>(argument))();
-    return nullptr;
-  };
-  ASSERT_EQ(::pthread_create(&thread, &attributes, start, &body), 0);
-  ::pthread_attr_destroy(&attributes);
-  ASSERT_EQ(::pthread_join(thread, nullptr), 0);
-}
-
 // graph.4: a call takes at least 16 bytes of stack, so 20,000 nested calls do not fit. Neither do
 // 6,000 times the three calls that lead through a stage.
 TEST(Expr, DeepChainsNeedNoStack) {
-  on_a_stack_of(std::size_t{256} << 10, [] {
+  run_on_a_stack_of(std::size_t{256} << 10, [] {
     const tensor x = fractions({3, 4});
     expr sums = expr(x).swapaxes(0, 1), stages = x;
     for (int k = 0; k < 20000; ++k) sums = sums + 0.25f;

@@ -15,8 +15,12 @@
 #include "shale/creation.hpp"
 #include "shale/error.hpp"
 #include "shale/evaluate.hpp"
+#include "shale/executor.hpp"
+#include "shale/reductions.hpp"
 #include "support/failures.hpp"
+#include "support/instrumented.hpp"
 #include "support/random_tensors.hpp"
+#include "support/small_stack.hpp"
 
 namespace shale::test {
 namespace {
@@ -35,6 +39,27 @@ TEST(Fill, StoresIntoEveryElementAndNothingElse) {
     fill(out, value);
     EXPECT_EQ(bytes_of(out.storage()), expected) << to_string(shape);
   }
+}
+
+// docs/caveats.md says how much stack a calling thread needs. Sanitizers make frames larger.
+TEST(Copy, NeedsNoMoreStackThanIsStated) {
+  constexpr std::size_t stated = std::size_t{64} << 10;
+  executor alone({.threads = 1});
+  std::vector<tensor> from, to;
+  for (const dtype type :
+       {dtype::uint8, dtype::int16, dtype::float32, dtype::float64, dtype::complex128}) {
+    from.push_back(eval(astype(remainder(arange(600 * 700), 200).reshape({600, 700}), type)));
+    to.push_back(tensor::zeros({700, 600}, type));
+  }
+  scalar total;
+  run_on_a_stack_of(instrumented ? 4 * stated : stated, [&] {
+    const executor::scope within(alone);
+    for (std::size_t k = 0; k < from.size(); ++k) copy(to[k], from[k].swapaxes(0, 1));
+    total = eval(sum(expr(from[2]) * 2 + to[2].swapaxes(0, 1))).item();
+  });
+  for (std::size_t k = 0; k < from.size(); ++k)
+    EXPECT_TRUE(array_equal(to[k].swapaxes(0, 1), from[k])) << name(from[k].dtype());
+  EXPECT_EQ(total, eval(sum(expr(from[2]) * 3)).item());
 }
 
 TEST(Fill, StoresAnyNumberThatTheDtypeHolds) {
