@@ -7,7 +7,8 @@
 // Large work has 64 Mi elements (`--elements`) and runs on all threads; with `--curve`, on one
 // thread, two, four and so on up to all. Its limit is the faster of ordinary and non-temporal
 // stores. Small work runs on one thread. Orders of a quarter of the elements are compared with
-// std::sort. PROGRAM is bench/peers/engine_peers.py, which PYTHON runs.
+// std::sort, and sums over windows of a square of all elements with the fastest peer. PROGRAM is
+// bench/peers/engine_peers.py, which PYTHON runs.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -257,6 +258,53 @@ void orders(const settings& chosen) {
   }
 }
 
+// ---- windows ------------------------------------------------------------------------------------
+
+// Windows over a square of all elements, and over the corner of it.
+void windows(const settings& chosen) {
+  executor on({.threads = chosen.threads});
+  const executor::scope bound(on);
+  const auto side = static_cast<index_t>(std::sqrt(static_cast<double>(chosen.elements)));
+  const auto small = std::min<index_t>(side, 1024), middle = std::min<index_t>(side, 2048);
+  generator numbers(1);
+  const tensor square = eval(normal(numbers, {side, side}, 0, 1, dtype::float32));
+  const tensor corner = square.narrow(0, 0, small).narrow(1, 0, small).contiguous();
+  const tensor part = square.narrow(0, 0, middle).narrow(1, 0, middle).contiguous();
+  const auto kernel = [&](index_t k) {
+    return eval(normal(numbers, {k, k}, 0, 1, dtype::float32));
+  };
+  const tensor kernel_3 = kernel(3), kernel_15 = kernel(15), kernel_257 = kernel(257);
+  struct window_work {
+    std::string name;
+    index_t elements;
+    std::function<expr()> value;
+  };
+  const std::vector<window_work> all = {
+      {"correlate, 3 x 3", side * side, [&] { return correlate(square, kernel_3); }},
+      {"correlate, 15 x 15", small * small, [&] { return correlate(corner, kernel_15); }},
+      {"convolve by FFT, 257 x 257", middle * middle,
+       [&] { return convolve(part, kernel_257, window_mode::full, window_method::fft); }},
+      {"rolling_mean of 30", side * side, [&] { return rolling_mean(square, 30); }},
+  };
+  for (const window_work& work : all) {
+    if (work.name.find(chosen.only) == std::string::npos) continue;
+    const tensor out = eval(work.value());
+    std::vector<contender> contenders = {
+        {"shale", [&] { return seconds_of([&] { eval_into(out, work.value()); }); }}};
+    const std::string note = add_peers(contenders, work.name, chosen.peers);
+    const outcome seen = compete(contenders, chosen.rounds);
+    row made{.work = work.name,
+             .bytes = static_cast<std::uint64_t>(work.elements) * sizeof(float),
+             .seconds = seen.median("shale"),
+             .note = note};
+    if (const auto peers = peers_among(contenders, chosen.peers); !peers.empty()) {
+      const std::string best = seen.best(peers);
+      made.reach = target{seen.of(best, "shale"), 1, true, "the fastest peer, " + best};
+    }
+    print_with_peers(made, seen, contenders, chosen.peers);
+  }
+}
+
 // ---- small work ---------------------------------------------------------------------------------
 
 struct small_work {
@@ -331,6 +379,7 @@ int run(std::span<char*> arguments) {
     for (int threads = 1; threads < chosen.threads; threads *= 2) large(chosen, threads);
   large(chosen, chosen.threads);
   orders(chosen);
+  windows(chosen);
   return 0;
 }
 

@@ -1,4 +1,4 @@
-"""The peers of the suite `engine`: NumPy, PyTorch, numexpr and Blosc2, each called as its users call it.
+"""The peers of the suite `engine`: NumPy, PyTorch, numexpr, Blosc2 and SciPy, each called as its users call it.
 
 Usage: engine_peers.py THREADS ELEMENTS
 
@@ -16,6 +16,7 @@ THREADS, ELEMENTS = int(sys.argv[1]), int(sys.argv[2])
 COLUMNS = 8192
 
 np, torch, numexpr, blosc2 = (module(name) for name in ("numpy", "torch", "numexpr", "blosc2"))
+scipy, ndimage = module("scipy.fft"), module("scipy.ndimage")
 
 
 class Arrays:
@@ -41,6 +42,11 @@ class Arrays:
         self.flat = self.a.reshape(-1)
         self.singles = np.arange(ELEMENTS // 16) * 2654435761 % ELEMENTS
         self.random = np.random.default_rng(1).standard_normal(ELEMENTS // 4, dtype=np.float32)
+        # The operands of windows are as large as those of Shale, with numbers of another generator.
+        self.windowed = np.random.default_rng(2).standard_normal((side, side), dtype=np.float32)
+        self.corner = self.windowed[:1024, :1024].copy()
+        self.part = self.windowed[:2048, :2048].copy()
+        self.kernel_3, self.kernel_15, self.kernel_257 = (self.windowed[:k, :k].copy() for k in (3, 15, 257))
         self.few, self.few_b, self.few_out = (np.full(8, x, np.float32) for x in (1.5, 2.5, 0))
         self.some, self.some_b, self.some_out = (np.full(16384, x, np.float32) for x in (1.5, 2.5, 0))
 
@@ -165,9 +171,32 @@ def torch_works(arrays):
         "16 Ki elements: fill": lambda: x.some_out.fill_(3),
         "16 Ki elements: sum": lambda: x.some.sum(),
     }
+    def correlated(values, kernel):
+        return torch.nn.functional.conv2d(values[None, None], kernel[None, None])
+
+    works["correlate, 3 x 3"] = lambda: correlated(x.windowed, x.kernel_3)
+    works["correlate, 15 x 15"] = lambda: correlated(x.corner, x.kernel_15)
+    works["rolling_mean of 30"] = lambda: torch.nn.functional.avg_pool1d(x.windowed, 30, 1)
     for name in ("exp", "log", "sqrt", "sin", "cos", "tanh"):
         works[name] = lambda function=getattr(torch, name): function(x.a, out=x.out)
     return works
+
+
+def scipy_works(x):
+    shape = [x.part.shape[0] + 256, x.part.shape[1] + 256]
+    fast = [scipy.next_fast_len(extent, real=True) for extent in shape]
+
+    def convolve_by_fft():
+        """As scipy.signal.fftconvolve, with threads."""
+        product = (scipy.rfftn(x.part, fast, workers=THREADS) * scipy.rfftn(x.kernel_257, fast, workers=THREADS))
+        return scipy.irfftn(product, fast, workers=THREADS)[:shape[0], :shape[1]]
+
+    return {
+        "correlate, 3 x 3": lambda: ndimage.correlate(x.windowed, x.kernel_3, mode="constant"),
+        "correlate, 15 x 15": lambda: ndimage.correlate(x.corner, x.kernel_15, mode="constant"),
+        "convolve by FFT, 257 x 257": convolve_by_fft,
+        "rolling_mean of 30": lambda: ndimage.uniform_filter1d(x.windowed, 30, axis=1),
+    }
 
 
 EXPRESSIONS = {
@@ -201,7 +230,7 @@ def blosc2_works(x):
 def main():
     arrays = Arrays()
     makers = {"NumPy": (np, numpy_works), "PyTorch": (torch, torch_works), "numexpr": (numexpr, numexpr_works),
-              "Blosc2": (blosc2, blosc2_works)}
+              "Blosc2": (blosc2, blosc2_works), "SciPy": (scipy and ndimage, scipy_works)}
     works = {name: make(arrays) for name, (library, make) in makers.items() if library}
 
     def answer(peer, work):
