@@ -341,7 +341,7 @@ TEST(ExprPlan, ManyLiveRegistersStayInsideTheScratch) {
 // graph.4: a call takes at least 16 bytes of stack, so 20,000 nested calls do not fit. Neither do
 // 6,000 times the three calls that lead through a stage.
 TEST(Expr, DeepChainsNeedNoStack) {
-  run_on_a_stack_of(std::size_t{256} << 10, [] {
+  test::run_on_a_stack_of(std::size_t{256} << 10, [] {
     const tensor x = fractions({3, 4});
     expr sums = expr(x).swapaxes(0, 1), stages = x;
     for (int k = 0; k < 20000; ++k) sums = sums + 0.25f;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "shale/creation.hpp"
+#include "shale/elementwise.hpp"
 #include "shale/error.hpp"
 #include "shale/evaluate.hpp"
 #include "shale/executor.hpp"
