@@ -18,13 +18,13 @@ namespace shale::parallel {
 inline constexpr index_t staged_block_bytes_min = index_t{128} << 10;
 
 /// Copies as copy_transposed does. `store(to, from, bytes)` stores a piece of a row of the target.
-/// Cost     32 KiB of the stack
+/// Cost     64 KiB of the stack
 template <class Word, class Store>
 void copy_transposed_staged(std::byte* to, index_t to_row, const std::byte* from,
                             index_t from_column, index_t columns, index_t rows, Store store) {
   using namespace transposing;
   constexpr auto width = static_cast<index_t>(sizeof(Word));
-  constexpr index_t staged_bytes = index_t{32} << 10, piece_columns = 2048 / width;
+  constexpr index_t staged_bytes = index_t{64} << 10, piece_columns = 4096 / width;
   constexpr index_t read_columns = 2 * side_of<Word>;
   alignas(line_bytes) std::byte staged[staged_bytes];
   for (index_t column = 0; column < columns; column += piece_columns) {
