@@ -33,7 +33,7 @@ class progress_sink {
 /// always compared.
 enum class checksum_use : std::uint8_t {
   trusted,   ///< the bytes of mapped arrays are used without a check
-  compared,  ///< each segment of 1 MiB is compared before its first use in this process
+  compared,  ///< each segment of 1 MiB is compared once, before its first use, while a file is open
 };
 
 /// Options of an executor. The defaults suit the machine.

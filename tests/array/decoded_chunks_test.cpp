@@ -223,7 +223,10 @@ class full_default_pool {
   explicit full_default_pool(std::size_t block_bytes) {
     memory_pool& pool = memory_pool::default_pool();
     pool.trim();
-    pool.set_limit_bytes(pool.statistics().mapped_bytes + block_bytes);
+    // The limit is so large that an eighth of it has room for several chunks: the pool is full
+    // because of other storages.
+    pool.set_limit_bytes(pool.statistics().mapped_bytes + others_bytes + block_bytes);
+    held_.push_back(storage::allocate(others_bytes));
     EXPECT_EQ(code_of([&] {
                 for (;;) held_.push_back(storage::allocate(block_bytes));
               }),
@@ -235,6 +238,8 @@ class full_default_pool {
   full_default_pool& operator=(const full_default_pool&) = delete;
 
  private:
+  static constexpr std::size_t others_bytes = std::size_t{64} << 20;
+
   std::vector<storage> held_;
 };
 

@@ -318,6 +318,46 @@ TEST_F(Growth, AnAppendThatFailsIsUndone) {
   EXPECT_EQ(findings_of(file_), "");
 }
 
+// A source that cancels the executor that evaluates it.
+class cancelling_source final : public tile_source {
+ public:
+  shale::dtype dtype() const noexcept override { return dtype::int32; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return tile_; }
+  void load(const dims&, const tensor& values) const override {
+    for (int& value : values.elements<int>()) value = 77;
+    executor::current().cancel();
+  }
+  std::uint64_t stored_bytes(const dims&) const override { return 4; }
+
+ private:
+  dims shape_{9};
+  dims tile_{1};
+};
+
+// The old extent cuts a chunk, which is stored again when the append is undone.
+TEST_F(Growth, AnAppendThatIsCancelledIsUndone) {
+  for (const bool is_dense : {false, true}) {
+    const std::string name = is_dense ? "dense" : "chunked";
+    plain model = numbered({6}, 1);
+    write_new(name, is_dense ? array_spec{.dtype = dtype::int32, .shape = {6}} : spec({6}, {4}),
+              model.as_tensor());
+    transaction change = file_.begin();
+    {
+      executor on({.threads = 2});
+      const executor::scope within(on);
+      const expr cancelled(std::make_shared<cancelling_source>());
+      EXPECT_EQ(code_of([&] { change.append(name, cancelled); }), errc::cancelled);
+    }
+    EXPECT_EQ(read_plain(*change.find(name)), model);
+    change.resize(name, {20});
+    change.commit();
+    model.resize({20}, 0);
+    EXPECT_EQ(stored(name), model);
+  }
+  EXPECT_EQ(findings_of(file_), "");
+}
+
 // A source that calls back.
 class calling_source final : public tile_source {
  public:

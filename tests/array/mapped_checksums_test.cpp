@@ -1,5 +1,6 @@
 // Reads dense arrays that were damaged on their device, by calls that compare checksums and by
 // calls that do not.
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
@@ -156,6 +157,32 @@ TEST_F(MappedChecksums, AreComparedOnceInAProcess) {
             expr(test::seeded({rows, columns}, 4)));
   damage();
   require_told(text_of([&] { eval(sum(expr(at("dem")))); }), "sum");
+}
+
+// A copy of the file is damaged and then put in the place of the file, in two ways: over its bytes,
+// or as a new file, which may get the inode number of the removed one.
+TEST_F(MappedChecksums, AreComparedAgainAfterTheFileWasClosed) {
+  const std::string copy = path_ + ".copy";
+  std::filesystem::copy_file(path_, copy);
+  at_byte_ = *at("dem").map().storage().file_offset() +
+             static_cast<std::uint64_t>(damaged_row * columns * 4 + 3);
+  test::flip_byte(copy, at_byte_);
+  const executor on({.threads = 2, .checksums = checksum_use::compared});
+  const executor::scope within(on);
+  const std::string whole = path_ + ".whole";
+  for (const bool is_removed : {false, true}) {
+    {
+      std::filesystem::copy_file(path_, whole);
+      const container opened = container::open(whole);
+      eval(sum(expr(opened.latest().at("dem"))));
+    }
+    if (is_removed) std::filesystem::remove(whole);
+    std::filesystem::copy_file(copy, whole, std::filesystem::copy_options::overwrite_existing);
+    const container opened = container::open(whole);
+    const std::string text = text_of([&] { eval(sum(expr(opened.latest().at("dem")))); });
+    EXPECT_NE(text.find("segment 1 of 'dem' in " + whole), std::string::npos) << text;
+    std::filesystem::remove(whole);
+  }
 }
 
 TEST_F(MappedChecksums, CanBeComparedForViewsOutsideTheEngine) {

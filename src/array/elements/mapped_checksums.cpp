@@ -42,7 +42,6 @@ class compared_segments {
 // file and by the checksum of their checksums. Generations of an array may share some of its
 // extents.
 struct array_place {
-  format::uuid container;  // needed because a new file may get the inode number of a removed one
   format::file_identity file;
   format::checksum128 extents;
   std::uint64_t bytes;
@@ -51,7 +50,9 @@ struct array_place {
   friend bool operator==(const array_place&, const array_place&) = default;
 };
 
-// Remembers the compared segments of the arrays that were used last.
+// Remembers the compared segments of the arrays that were used last, while the file stays open. A
+// file that is opened later may be another one with the inode number of the first, or may have been
+// overwritten by a copy.
 class comparisons {
  public:
   static comparisons& of_process() {
@@ -60,15 +61,19 @@ class comparisons {
     return instance.get();
   }
 
-  std::shared_ptr<compared_segments> segments_of(const array_place& place, std::uint64_t segments) {
+  // The caller holds `opened`, the file that `place` names.
+  std::shared_ptr<compared_segments> segments_of(const array_place& place,
+                                                 const std::weak_ptr<const void>& opened,
+                                                 std::uint64_t segments) {
     const std::lock_guard lock(mutex_);
+    recent_.remove_if([](const entry& known) { return known.opened.expired(); });
     const auto found = std::find_if(recent_.begin(), recent_.end(), [&](const entry& candidate) {
       return candidate.place == place;
     });
     if (found != recent_.end()) {
       recent_.splice(recent_.begin(), recent_, found);
     } else {
-      recent_.push_front({place, std::make_shared<compared_segments>(segments)});
+      recent_.push_front({place, opened, std::make_shared<compared_segments>(segments)});
       if (recent_.size() > arrays_max) recent_.pop_back();
     }
     return recent_.front().segments;
@@ -79,6 +84,7 @@ class comparisons {
 
   struct entry {
     array_place place;
+    std::weak_ptr<const void> opened;
     std::shared_ptr<compared_segments> segments;
   };
 
@@ -112,10 +118,9 @@ const mapped_checksums::loaded_sums& mapped_checksums::load() {
   std::vector<std::uint64_t> sums = view_.dense_checksums(record_);
   const auto& dense = record_.dense();
   auto compared = comparisons::of_process().segments_of(
-      {view_.container(), view_.file(),
-       format::checksum_metadata(std::as_bytes(std::span(dense.extents))),
+      {view_.file(), format::checksum_metadata(std::as_bytes(std::span(dense.extents))),
        format::array_bytes(record_), dense.checksums_checksum},
-      sums.size());
+      view_.opened_file(), sums.size());
   std::unique_ptr<const loaded_sums> made(
       new loaded_sums{std::move(sums), dense_places(dense.extents), std::move(compared)});
   const detail::critical_section whole;

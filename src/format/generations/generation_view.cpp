@@ -66,7 +66,7 @@ std::vector<std::uint64_t> generation_view::dense_checksums(const array_record& 
 
 file_identity generation_view::file() const noexcept { return state_->file->identity; }
 
-const uuid& generation_view::container() const noexcept { return state_->file->id; }
+std::weak_ptr<const void> generation_view::opened_file() const noexcept { return state_->file; }
 
 int generation_view::descriptor() const noexcept { return state_->file->data->descriptor(); }
 

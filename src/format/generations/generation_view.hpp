@@ -70,9 +70,12 @@ class generation_view {
   std::vector<std::uint64_t> dense_checksums(const array_record& record, std::uint64_t first = 0,
                                              std::uint64_t count = UINT64_MAX) const;
 
-  /// The file that the generation lies in, and the container that it belongs to.
+  /// The file that the generation lies in. Another file may get the same identity once
+  /// `opened_file` has expired.
   file_identity file() const noexcept;
-  const uuid& container() const noexcept;
+
+  /// Expires when the file is closed: when its container, and all views of it, are destroyed.
+  std::weak_ptr<const void> opened_file() const noexcept;
 
   /// The descriptor for mappings of this generation's extents; -1 if there is none. Its description
   /// holds no lock. A mapping must keep a copy of this view alive.
