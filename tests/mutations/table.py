@@ -269,7 +269,7 @@ MUTATIONS = [
              "Growth.AnAppendThatFails*"),
     mutation("cancelled-append-kept", "array/transaction/changes/shape_change.cpp", "undo",
              "an append that is cancelled leaves its elements",
-             "const executor::scope within(alone.with_pool(failed.pool()));", "",
+             "alone.with_pool(failed.pool())", "failed.with_pool(failed.pool())",
              "Growth.AnAppendThatIsCancelled*"),
     mutation("unnamed-space-leaked", "format/transaction/generation_space.cpp", "give_back_unclaimed",
              "what no record names is not given back at commit",
