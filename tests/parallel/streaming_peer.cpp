@@ -71,6 +71,8 @@ int main(int count, char** arguments) {
     result = sum_of(sums_of_crossing_parts(first), plain);
   } else if (mode == "update" || many_threads) {
     apply([](std::int32_t& x) { x = 3 * x + 1; }, first);
+  } else if (mode == "update_column") {
+    apply([](std::int32_t& x) { x = 3 * x + 1; }, first.view({-1, 32768}).select(1, 7));
   } else if (mode == "combine") {
     const tensor second = mapped(arguments[4], shale::access::read_only);
     apply([](std::int32_t& x, std::int32_t y) { x = x + 2 * y; }, first, second);

@@ -173,6 +173,17 @@ TEST_F(Streaming, UpdatesInPlaceStayInsideTheBudget) {
   expect_elements(path, [](std::int64_t i) { return 3 * value_at(i) + 1; });
 }
 
+// stream.4: the elements are 128 KiB apart. If the file lies in large pages of the page cache, a
+// store into one of them may map all of these bytes.
+TEST_F(Streaming, UpdatesOfAColumnStayInsideTheBudget) {
+  const std::string path = cold_file("a", value_at);
+  const storage bytes = map_file(path);
+  bytes.populate({0, bytes.size_bytes()});
+  expect_windows(run("update_column " + path));
+  expect_elements(
+      path, [](std::int64_t i) { return i % 32768 == 7 ? 3 * value_at(i) + 1 : value_at(i); });
+}
+
 // stream.4: each of 64 workers would have a window of its own.
 TEST_F(Streaming, UpdatesByManyThreadsStayInsideTheBudget) {
   const std::string path = cold_file("a", value_at);

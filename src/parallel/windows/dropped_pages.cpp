@@ -34,10 +34,7 @@ void dropped_pages::drop(index_t window) {
     const streamed_memory& operand = operands_[k];
     const auto evict = [&](byte_range piece) { operand.bytes().evict(piece, scope); };
     if (!operand.forwards()) {
-      operand.for_each_piece(tiles, [&](byte_range piece) {
-        if (operand.written()) operand.bytes().finish_writeback(piece);
-        operand.bytes().evict(piece, eviction::process);
-      });
+      drop_granules(operand, tiles);
       continue;
     }
     if (operand.written()) operand.bytes().finish_writeback(operand.range(tiles));
@@ -51,6 +48,23 @@ void dropped_pages::drop(index_t window) {
     }
     drop_finished(k, window, eviction::process);
   }
+}
+
+// A fault maps the whole large page of the page cache that it finds, so the granules around the
+// pieces are dropped. Several pieces may lie in one granule.
+void dropped_pages::drop_granules(const streamed_memory& operand, tile_numbers tiles) {
+  byte_range last{0, 0};
+  operand.for_each_piece(tiles, [&](byte_range piece) {
+    if (operand.written()) operand.bytes().finish_writeback(piece);
+    const byte_range granules = operand.granules_of(piece, drop_granule);
+    if (granules.offset == last.offset) {
+      last.bytes = std::max(last.bytes, granules.bytes);
+      return;
+    }
+    if (last.bytes > 0) operand.bytes().evict(last, eviction::process);
+    last = granules;
+  });
+  if (last.bytes > 0) operand.bytes().evict(last, eviction::process);
 }
 
 // Drops an operand's bytes before the first byte that the window after this one needs. If another

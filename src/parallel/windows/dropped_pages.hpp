@@ -3,8 +3,9 @@
 //                       window needs; large pages are dropped as a whole
 //   forwards, gaps      the same, but pages that this call has read are dropped from the page cache
 //                       piece by piece
-//   not forwards        every piece of the window's tiles, from this process only: a later tile may
-//                       need the page again, and then an ordinary page fault brings it back
+//   not forwards        every piece of the window's tiles and the 2 MiB around it, from this process
+//                       only: a later tile may need the page again, and then an ordinary page fault
+//                       brings it back
 //
 // Pages that were in the page cache before the call are only unmapped (stream.3). Written pages are
 // dropped after their write-back has ended (stream.2).
@@ -37,6 +38,7 @@ class dropped_pages {
     std::size_t dropped = 0;  // if visited forwards: all bytes below have been dropped
   };
 
+  static void drop_granules(const streamed_memory& operand, tile_numbers tiles);
   void drop_finished(std::size_t operand, index_t window, eviction scope);
 
   const std::span<const streamed_memory> operands_;

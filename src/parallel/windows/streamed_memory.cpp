@@ -39,6 +39,15 @@ streamed_memory::streamed_memory(streamed_operand operand, const plan& loop_plan
   gaps_ = !forwards_ || used_bytes_ < span_bytes_ / 4 * 3;
 }
 
+byte_range streamed_memory::granules_of(byte_range piece, std::size_t granule) const {
+  const std::size_t skew = reinterpret_cast<std::uintptr_t>(bytes().data()) % granule;
+  const std::size_t end = piece.offset + piece.bytes;
+  const std::size_t first = std::max((piece.offset + skew) / granule * granule, skew) - skew;
+  const std::size_t last =
+      std::min(ceil_div(end + skew, granule) * granule - skew, bytes().size_bytes());
+  return {first, last - first};
+}
+
 byte_range streamed_memory::range(tile_numbers tiles) const {
   index_t first = 0;
   index_t end = 0;

@@ -59,6 +59,10 @@ class streamed_memory {
     for (index_t tile = tiles.first; tile < tiles.end; ++tile) for_each_piece_of(tile, visit);
   }
 
+  /// The piece, rounded outwards to granules that begin at multiples of `granule` in the address
+  /// space.
+  byte_range granules_of(byte_range piece, std::size_t granule) const;
+
  private:
   // Visits the pieces of one tile. Pieces that are at most `fault_around_bytes` apart, which a page
   // fault maps together, are one piece. If the operand is not visited forwards, pieces are rounded
@@ -66,18 +70,13 @@ class streamed_memory {
   template <class Visit>
   void for_each_piece_of(index_t tile, Visit visit) const {
     const plan::touched_elements touched = plan_->touched_by(operand_.index, plan_->tile(tile));
-    const index_t granule = forwards_ ? 1 : fault_around_bytes;
-    const auto address = reinterpret_cast<std::uintptr_t>(bytes().data());
-    const auto skew = static_cast<index_t>(address % static_cast<std::uintptr_t>(granule));
-    const auto end_of_bytes = static_cast<index_t>(bytes().size_bytes());
-    for_each_memory_piece(
-        touched.shape, touched.strides_bytes, touched.first,
-        static_cast<index_t>(plan_->item_bytes(operand_.index)), fault_around_bytes,
-        [&](index_t begin, index_t end) {
-          begin = std::max<index_t>((begin + skew) / granule * granule - skew, 0);
-          end = std::min(ceil_div(end + skew, granule) * granule - skew, end_of_bytes);
-          visit(byte_range{static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)});
-        });
+    for_each_memory_piece(touched.shape, touched.strides_bytes, touched.first,
+                          static_cast<index_t>(plan_->item_bytes(operand_.index)),
+                          fault_around_bytes, [&](index_t begin, index_t end) {
+                            const byte_range piece{static_cast<std::size_t>(begin),
+                                                   static_cast<std::size_t>(end - begin)};
+                            visit(forwards_ ? piece : granules_of(piece, fault_around_bytes));
+                          });
   }
 
   streamed_operand operand_;
