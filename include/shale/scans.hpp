@@ -33,7 +33,8 @@ expr cummax(const expr& a, std::optional<index_t> axis = std::nullopt);
 /// The differences of neighbours along `axis`, taken `n` times. Unsigned integers wrap, and bool
 /// gives whether neighbours are unequal.
 /// Shape    that of `a`, with max(0, extent - n) along `axis`
-/// Throws   invalid_argument also if `n` is negative
+/// Throws   invalid_argument also if `n` is negative; unsupported if it is above 1000 and the result
+///          has elements
 expr diff(const expr& a, index_t n = 1, index_t axis = -1);
 
 }  // namespace shale

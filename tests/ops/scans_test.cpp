@@ -307,6 +307,8 @@ TEST_F(Scans, RefuseWhatTheyDoNotDefine) {
   EXPECT_EQ(code_of([&] { cumulative_prod(tensor::zeros({3}, dtype::float8_e5m2), 0); }),
             errc::invalid_argument);
   EXPECT_EQ(code_of([&] { diff(values, -1); }), errc::invalid_argument);
+  EXPECT_EQ(diff(tensor::zeros({5000}, dtype::int32), index_t{1} << 62).shape(), dims{0});
+  EXPECT_EQ(code_of([&] { diff(tensor::zeros({5000}, dtype::int32), 1001); }), errc::unsupported);
   EXPECT_EQ(code_of([&] { diff(values, 1, 2); }), errc::invalid_argument);
   EXPECT_EQ(code_of([&] { diff(tensor::full({}, 1, dtype::int32)); }), errc::invalid_argument);
   EXPECT_EQ(eval(cumulative_sum(tensor::zeros({0, 4}, dtype::int8), 0)).shape(), (dims{0, 4}));

@@ -137,13 +137,13 @@ std::vector<expr> array_list(arguments& from) {
 
 value take(arguments& from) {
   const expr a = from.array("a");
-  const expr indices = from.array("indices");
+  const expr indices = from.index_array("indices");
   return {shale::take(a, indices, from.axis("axis"))};
 }
 
 value take_along_axis(arguments& from) {
   const expr a = from.array("arr");
-  const expr indices = from.array("indices");
+  const expr indices = from.index_array("indices");
   return {shale::take_along_axis(a, indices, from.index("axis", -1))};
 }
 

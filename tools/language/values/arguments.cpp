@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "language/values/indexing.hpp"
+
 namespace shale::tools {
 
 std::string arguments::describe(std::string_view parameter) const {
@@ -32,6 +34,11 @@ value arguments::required(std::string_view parameter) {
 
 expr arguments::array(std::string_view parameter) {
   return array_of(required(parameter), parameter);
+}
+
+expr arguments::index_array(std::string_view parameter) {
+  const value found = required(parameter);
+  return with_context([&] { return describe(parameter); }, [&] { return to_index_array(found); });
 }
 
 std::optional<expr> arguments::optional_array(std::string_view parameter) {

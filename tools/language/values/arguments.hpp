@@ -30,6 +30,7 @@ class arguments {
   /// An argument that must be an operand.
   expr array(std::string_view parameter);
   std::optional<expr> optional_array(std::string_view parameter);  ///< nothing also for None
+  expr index_array(std::string_view parameter);                    ///< also a list of integers
 
   index_t index(std::string_view parameter);
   index_t index(std::string_view parameter, index_t otherwise);

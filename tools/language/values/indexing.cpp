@@ -86,6 +86,10 @@ value element(const std::vector<value>& elements, const std::vector<value>& entr
 
 }  // namespace
 
+expr to_index_array(const value& given) {
+  return is_sequence(given) ? expr(to_array(given)) : to_expr(given);
+}
+
 value index_value(const value& object, const std::vector<value>& entries) {
   if (object.is<value::tuple>()) return element(object.as<value::tuple>().elements(), entries);
   if (!object.is<expr>())

@@ -13,4 +13,8 @@ namespace shale::tools {
 ///          `expr::index` throws
 value index_value(const value& object, const std::vector<value>& entries);
 
+/// An index array: an array, a number, or lists of integers or of bools.
+/// Throws   invalid_argument
+expr to_index_array(const value& given);
+
 }  // namespace shale::tools

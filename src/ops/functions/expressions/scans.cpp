@@ -1,5 +1,7 @@
 #include "shale/scans.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 
@@ -21,6 +23,9 @@ expr scanned(scan kind, const expr& a, std::optional<index_t> axis) {
   });
 }
 
+// Each time adds a node to the expression.
+constexpr index_t diff_times_max = 1000;
+
 }  // namespace
 
 expr cumulative_sum(const expr& a, std::optional<index_t> axis) {
@@ -38,8 +43,13 @@ expr diff(const expr& a, index_t n, index_t axis) {
       throw error(errc::invalid_argument, "diff cannot be taken a negative number of times",
                   {"got n = " + std::to_string(n)});
     const index_t along = normalize_axis(axis, a.rank());
-    expr result = a;
-    for (index_t k = std::min(n, a.shape(along)); k > 0; --k) {
+    if (n > diff_times_max && n < a.shape(along))
+      throw error(errc::unsupported, fmt::format("diff is taken {} times at most", diff_times_max),
+                  {fmt::format("got n = {}", n)});
+    // What is left of too short an axis is empty after one difference of one element.
+    const bool is_empty = n >= a.shape(along) && n > 0;
+    expr result = is_empty ? a.narrow(along, 0, std::min<index_t>(a.shape(along), 1)) : a;
+    for (index_t k = std::min(n, result.shape(along)); k > 0; --k) {
       const index_t left = result.shape(along) - 1;
       const expr after = result.narrow(along, 1, left);
       const expr before = result.narrow(along, 0, left);
