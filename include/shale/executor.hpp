@@ -144,11 +144,12 @@ class executor {
   /// Gives back the memory of chunks that are kept decoded. Reads of small parts of chunked arrays
   /// keep the chunks that they decode, so that reads of other parts find them. They take at most an
   /// eighth of the budget, no more than running calls leave of it, and at most an eighth of the
-  /// default pool's limit, if it has one; the least recently used chunks are evicted first. The chunks of a container are released with its last handle, and all
-  /// chunks with the executor. A kept chunk is the one that the reader's generation stores,
-  /// whatever was committed since it was decoded. It was compared with its checksum then, and is
-  /// not compared again. Its memory is that of the default pool; if that has no room, the chunk is
-  /// decoded into the pool of the call, and not kept.
+  /// default pool's limit, if it has one; the least recently used chunks are evicted first. The
+  /// chunks of a container are released with its last handle, and all chunks with the executor. A
+  /// kept chunk is the one that the reader's generation stores, whatever was committed since it was
+  /// decoded. It was compared with its checksum then, and is not compared again. Its memory is that
+  /// of the default pool; if that has no room, the chunk is decoded into the pool of the call, and
+  /// not kept.
   /// Threads  any, at any time
   void forget_chunks() noexcept;
 
