@@ -61,7 +61,8 @@ class expr_index_entry {
 /// expressions. Its dtype and shape are known at once, so operands that do not fit throw here.
 /// Types    dtypes are promoted as by `promote`. A number adapts to the dtype of the tensor, unless
 ///          the number's kind is higher: a tensor of 32- or 64-bit integers + 0.5 computes in
-///          float64
+///          float64. An integer that the dtype of an integer tensor cannot hold throws
+///          invalid_argument; comparisons with it give what they give for its exact value
 /// Cost     O(rank) for a leaf or an operation. A view copies the graph below it, up to 2,000
 ///          nodes; a larger graph is computed into memory first
 /// Threads  an expression never changes. Copies share the graph

@@ -73,6 +73,32 @@ TEST(ExprTypes, NumbersAdaptToTheTensorTheyMeet) {
   EXPECT_EQ(code_of([&] { where(operand(dtype::int32), 1, 2); }), errc::invalid_argument);
 }
 
+TEST(ExprTypes, IntegersAreComparedWithNumbersThatTheyCannotHold) {
+  const tensor small = tensor::of({std::int8_t{-128}, std::int8_t{0}, std::int8_t{127}});
+  const tensor large = tensor::of({std::uint64_t{0}, ~std::uint64_t{0}});
+  const auto compared = [](const expr& a, const expr& b) {
+    std::vector<bool> results;
+    for (const expr& result : {a == b, a != b, a<b, a <= b, a> b, a >= b}) {
+      EXPECT_EQ(result.dtype(), dtype::boolean);
+      const tensor values = eval(result);
+      EXPECT_EQ(values.shape(), a.rank() > 0 ? a.shape() : b.shape());
+      EXPECT_EQ(eval(all(values)).item(), eval(any(values)).item());
+      results.push_back(eval(all(values)).item().as<bool>());
+    }
+    return results;
+  };
+  const std::vector<bool> is_less{false, true, true, true, false, false};
+  const std::vector<bool> is_greater{false, true, false, false, true, true};
+  EXPECT_EQ(compared(small, 128), is_less);
+  EXPECT_EQ(compared(small, ~std::uint64_t{0}), is_less);
+  EXPECT_EQ(compared(small, -129), is_greater);
+  EXPECT_EQ(compared(large, -1), is_greater);
+  EXPECT_EQ(compared(128, small), is_greater);
+  EXPECT_EQ(compared(-129, small), is_less);
+  EXPECT_EQ(compared(-1, large), is_less);
+  EXPECT_TRUE(equal_bits(eval(small == 127), tensor::of({false, false, true})));
+}
+
 TEST(ExprTypes, NumbersAloneComputeAtOnce) {
   EXPECT_EQ(eval(expr(2) + 3).item(), scalar(5));
   EXPECT_EQ(eval(expr(1) / 4).item(), scalar(0.25));

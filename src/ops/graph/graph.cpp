@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -140,6 +141,38 @@ node_ref folded(operation op, dtype type, const operation_inputs& numbers) {
     return scalar(element);
   });
   return make_constant(value, {}, result, true);
+}
+
+// The result of a comparison whose left operand is less than the right one (`is_less`), or greater.
+// Nothing if `op` is no comparison.
+std::optional<bool> comparison_of_unequal(operation op, bool is_less) {
+  switch (op) {
+    case operation::equal:
+      return false;
+    case operation::not_equal:
+      return true;
+    case operation::less:
+    case operation::less_equal:
+      return is_less;
+    case operation::greater:
+    case operation::greater_equal:
+      return !is_less;
+    default:
+      return std::nullopt;
+  }
+}
+
+// The result of comparing integers with a number that their dtype cannot hold. All elements are
+// then on the same side of the number. Nothing if the operation is another one.
+std::optional<bool> comparison_out_of_range(operation op, const operation_inputs& inputs) {
+  if (inputs.size() != 2 || is_weak(*inputs[0]) == is_weak(*inputs[1])) return std::nullopt;
+  const bool number_is_left = is_weak(*inputs[0]);
+  const dtype type = inputs[number_is_left ? 1 : 0]->type;
+  const scalar& number = std::get<constant_leaf>(inputs[number_is_left ? 0 : 1]->content).value;
+  if (!is_integer(type) || !is_integer(number.dtype()) || number.fits(type)) return std::nullopt;
+  const bool number_is_negative =
+      kind(number.dtype()) == dtype_kind::signed_integer && number.as<std::int64_t>() < 0;
+  return comparison_of_unequal(op, number_is_left == number_is_negative);
 }
 
 node_ref expanded(const node_ref& input, const dims& shape) {
@@ -281,6 +314,8 @@ node_ref make_operation(operation op, operation_inputs inputs) {
   for (const auto& input : inputs)
     if (input->shape != shape) shape = broadcast_shapes(shape, input->shape);
 
+  if (const auto known = comparison_out_of_range(op, inputs))
+    return make_constant(scalar(*known), shape, dtype::boolean, false);
   dtype type;
   if (op == operation::select) {
     if (inputs[0]->type != dtype::boolean)
