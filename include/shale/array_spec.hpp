@@ -28,8 +28,8 @@ enum class compressor : std::uint8_t {
 };
 
 /// A compressor and its level. A higher level compresses more and takes longer to encode, but not
-/// to decode. zstd has levels from -100 to 22. lz4 has levels from -100 to 12, of which 0, 1 and 2
-/// are the same.
+/// to decode. zstd has levels from -100 to 22. lz4 has levels from -100 to 12: up to 2 those of
+/// LZ4, of which 0, 1 and 2 are the same; from 3 on those of LZ4 HC.
 struct compression {
   shale::compressor compressor = shale::compressor::zstd;
   int level = 1;

@@ -37,7 +37,8 @@ enum class dtype : std::uint8_t {
   float8_e5m2 = 17,    ///< storage and conversion only
 };
 
-/// The kind of arithmetic that a dtype has. float8 types count as `floating`.
+/// The kind of a dtype's numbers, which decides promotion. float8 types count as `floating`,
+/// although they have no arithmetic.
 enum class dtype_kind : std::uint8_t {
   boolean,
   signed_integer,

@@ -19,12 +19,11 @@ class progress_sink {
 
   /// The engine has processed `done_bytes` of the `total_bytes` of a pass over operands; an element
   /// of a pass without operands (`sum(arange(n))`) counts 8 bytes. It calls this about a hundred
-  /// times in a pass, with rising numbers, and at the end with the total. A call that needs several
-  /// passes (`x - mean(x)`) reports each from the start, with its own total. Calls never overlap:
-  /// reports that come while the sink is busy are dropped, so that no thread waits. So a call may
-  /// end without reporting its total, if the sink is busy at that moment. The sink may call the
-  /// engine, also on the same executor; those calls are not reported. `apply_in_order` reports
-  /// nothing.
+  /// times in a pass, with rising numbers. A call that needs several passes (`x - mean(x)`) reports
+  /// each from the start, with its own total. Calls never overlap: reports that come while the sink
+  /// is busy are dropped, so that no thread waits. At its end, a pass reports the total, unless the
+  /// sink is still busy with an earlier report. The sink may call the engine, also on the same
+  /// executor; those calls are not reported. `apply_in_order` reports nothing.
   /// Throws   an exception of the sink ends the reported engine call, which throws it
   virtual void advance(std::uint64_t done_bytes, std::uint64_t total_bytes) = 0;
 };
@@ -70,9 +69,10 @@ struct executor_statistics {
   std::uint64_t tiles = 0;
   std::uint64_t bytes_read = 0;     ///< operand bytes: elements of tensors, whole tiles of sources
   std::uint64_t bytes_written = 0;  ///< result bytes, counted in the same way
-  std::uint64_t scratch_bytes_peak = 0;  ///< the most temporary bytes that were held at once
-  std::uint64_t windows = 0;             ///< windows of streamed files
-  std::uint64_t windows_dropped = 0;     ///< windows whose pages were released after use
+  /// The most bytes that were held at once for temporaries, windows and chunks kept decoded.
+  std::uint64_t scratch_bytes_peak = 0;
+  std::uint64_t windows = 0;          ///< windows of streamed files
+  std::uint64_t windows_dropped = 0;  ///< windows whose pages were released after use
   /// Tiles of mapped operands that were copied to memory: against storage order, or with halos.
   std::uint64_t mapped_tiles = 0;
   std::uint64_t tiles_decoded = 0;      ///< tiles loaded from tile sources

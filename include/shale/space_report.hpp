@@ -37,7 +37,9 @@ struct space_report {
   std::uint64_t retained_bytes = 0;
   std::uint64_t previous_bytes = 0;
 
-  std::uint64_t free_bytes = 0;  ///< bytes that the next transaction may use
+  /// Bytes that the next transaction may use: those that nothing refers to, and those after the end
+  /// of the generation, which a running transaction may be writing.
+  std::uint64_t free_bytes = 0;
 
   /// The oldest generation that a reader holds, if it is not the newest one.
   std::optional<std::uint64_t> oldest_read;

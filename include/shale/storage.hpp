@@ -201,7 +201,8 @@ class storage {
   bool has_checksums() const noexcept;
 
   /// Compares the range with its checksums, if it has any, in whole segments of 1 MiB.
-  /// Cost     reads each segment once in the life of the process
+  /// Cost     reads each segment once while the process has the file open; again if 1,024 other
+  ///          arrays were compared since
   /// Throws   corrupt (naming array, segment and byte), io, out_of_memory
   void compare_checksums(byte_range range) const;
   void compare_checksums() const { compare_checksums({0, bytes_}); }

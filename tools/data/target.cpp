@@ -234,7 +234,7 @@ std::uint64_t bytes_to_keep(const array& from, const dims& chunk) {
   return bytes;
 }
 
-// The engine keeps decoded chunks in a quarter of its budget.
+// While a call runs, its cache of decoded chunks takes a quarter of the budget at most.
 bool is_better_rechunked(const array& from, const writable_array& to) {
   if (from.kind() == array_kind::dense || to.kind() == array_kind::dense) return false;
   return bytes_to_keep(from, to.chunk_shape()) > executor::current().memory_bytes() / 4;

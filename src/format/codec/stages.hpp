@@ -1,11 +1,7 @@
-// Lists the stages of codec pipelines, with the properties of each that other code needs. A new
-// stage is entered here, in `codec` (which runs it), in the public codec_spec, in
-// array/specification (which converts between both, and tries codecs in `codec_choice`), in
-// docs/container-format.md, and where the command reads and prints codecs
-// (tools/notation/codec_text, tools/data/array_form). The numbers rise in a pipeline, so a new
-// stage cannot run between two that have neighbouring numbers, unless the format allows another
-// order. A stage that needs another library also needs it in cmake/shaleConfig.cmake.in, in the
-// pkg-config file (cmake/ShaleInstall.cmake) and in tools/doctor/system/versions.
+// Lists the stages of codec pipelines, with the properties of each that other code needs.
+// docs/architecture.md ("To add a stage of the codec") names all places that a new stage changes.
+// The numbers rise in a pipeline, so a new stage cannot run between two that have neighbouring
+// numbers, unless the format allows another order.
 #pragma once
 
 #include <algorithm>

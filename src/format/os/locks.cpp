@@ -23,7 +23,8 @@ std::string held_by(open_file& asking, const found_lock& lock) {
 bool try_exclusive(open_file& description, std::uint64_t byte, const std::string& path) {
   const os_result result =
       uninterrupted([&] { return description.try_lock(byte, lock_mode::exclusive); });
-  if (result < 0 && result != -EAGAIN) throw failure("take the writer lock", result, path);
+  if (result < 0 && result != -EAGAIN)
+    throw failure(fmt::format("cannot lock byte {} of the file", byte).c_str(), result, path);
   return result >= 0;
 }
 

@@ -11,7 +11,8 @@
 
 namespace shale::format {
 
-// All data lies before file_bytes_max = 2^59, so no lock covers a data byte.
+// All data lies before file_bytes_max = 2^59, so no lock covers a data byte. `live_mapper_locks`,
+// `compact_lock` and `row_locks` are reserved: no program takes them yet.
 inline constexpr std::uint64_t live_mapper_locks = 1ull << 59;  ///< + offset of the state extent
 inline constexpr std::uint64_t writer_lock = 1ull << 60;
 inline constexpr std::uint64_t no_shrink_lock = (1ull << 60) + 1;
@@ -31,9 +32,9 @@ inline bool is_pin(const found_lock& lock) noexcept {
          lock.range.last < row_locks;
 }
 
-/// Takes a lock on the byte for the description. Returns false if another description has one in
-/// the way.
-/// Throws   io, and as the system's error says: the lock cannot be taken for another reason
+/// Takes an exclusive lock on the byte for the description. Returns false if another description
+/// holds a lock on it.
+/// Throws   the code of the system's error: the lock cannot be taken for another reason
 bool try_exclusive(open_file& description, std::uint64_t byte, const std::string& path);
 
 /// The error for a lock that no container program takes, by its mode or its range. It names the

@@ -1,4 +1,4 @@
-// Counts how much of an executor's memory budget running calls hold.
+// Counts how much of an executor's memory budget is in use.
 #pragma once
 
 #include <atomic>
@@ -6,7 +6,7 @@
 
 namespace shale::parallel {
 
-/// The bytes of a budget that running calls hold. A call sizes its windows by the bytes that are
+/// The bytes of a budget that running calls and chunks that are kept decoded hold. A call sizes its windows by the bytes that are
 /// left, and records what it takes. No call ever waits for bytes, so nested and concurrent calls
 /// cannot block each other; together they may exceed the budget by the size of small windows.
 /// Threads  any, at any time
@@ -16,7 +16,7 @@ class memory_tokens {
 
   std::size_t budget_bytes() const noexcept { return budget_bytes_; }
 
-  /// The budget minus the bytes that calls hold; 0 if they hold more.
+  /// The budget minus the bytes that are held; 0 if more are held.
   std::size_t left_bytes() const noexcept;
   std::size_t held_bytes() const noexcept;
   void take(std::size_t bytes) noexcept;

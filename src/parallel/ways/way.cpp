@@ -41,7 +41,7 @@ bool can_be_copied(const loop_operand& operand) {
 //   are boxes, and a box of a mapped operand consists of short pieces in any storage order.
 //
 //   Otherwise, one plan over all operands cuts the units, as if all of them lay in memory. If no
-//   large mapped operand is visited against its storage order, this is the way (`in memory`).
+//   large mapped operand is visited against its storage order, this is the way (`in place`).
 //
 //   Otherwise all large mapped operands are copied (`by copies`), also those that lie along the
 //   order. If units are fixed (way.1), they stay, and several units are one load. If not, units
@@ -122,7 +122,7 @@ class choice {
     return large;
   }
 
-  // Whether the units of a pass in memory would visit large mapped operands against their storage
+  // Whether the units of a pass in place would visit large mapped operands against their storage
   // order.
   bool lies_against(const plan& units, const std::vector<std::size_t>& large) const {
     if (units.has_square_blocks()) return true;

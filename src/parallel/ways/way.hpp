@@ -1,7 +1,7 @@
 // Chooses the way of a pass: how its index space is cut into units, and how each operand's elements
 // are brought into memory. The way is a value that is chosen before the pass begins. There are four
 // ways:
-//   in memory            all operands are used in place; mapped ones are streamed in windows if
+//   in place             no operand is copied or decoded; mapped ones are streamed in windows if
 //                        they need more than half of the budget
 //   by tiles             an operand is a tile source or a sink: units follow its grid, or several
 //                        of its tiles, and each unit gathers its elements

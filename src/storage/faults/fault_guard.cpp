@@ -43,8 +43,9 @@ namespace shale::detail {
 // `handlers` before it reads a slot, and the destructor of a range waits until that count is zero
 // (guard.2).
 //
-// One slot describes one guarded range. Its other fields are written before the slot becomes
-// active, and changed later only when no handler uses it. No handler reads `inherited_by_fork`.
+// One slot describes one guarded range. `begin`, `file_offset` and `mark` are written before the
+// slot becomes active. `end`, `protection` and `kind` may change while a handler runs. No handler
+// reads `inherited_by_fork`.
 struct guarded_range::slot {
   enum state : std::uint8_t { unused, active, retired };
 

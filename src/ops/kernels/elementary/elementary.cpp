@@ -1,10 +1,10 @@
-// Kernels of the elementary functions of floats, within 1 ulp of the exact value
-// (docs/numerics.md).
+// Kernels of the elementary functions of floats. On x86 they are within 1 ulp of the exact value
+// (docs/numerics.md); on other processors, some functions of float64 are within 3 ulp.
 //
 // Units with wide vectors call SLEEF, whose `finz` functions give the same bits for AVX2 and
 // AVX-512; exp, log, sin, cos and tanh of float32 are in float_functions.hpp. The baseline calls
-// the C library. If the C library's function is not within 1 ulp, the baseline calls the function
-// of the next wider type and rounds. Functions that wide units leave out are the baseline's.
+// the C library, and for some functions of float64 on x86 SLEEF. If the C library's function of
+// float32 is not within 1 ulp, the baseline calls the function of float64 and rounds. Functions that wide units leave out are the baseline's.
 #include <math.h>
 
 #include <type_traits>
@@ -42,7 +42,8 @@ inline bool any(Mask mask) {
 #endif
 }
 
-/// Below these limits tan(x), sinh(x) and tanh(x) round to x. SLEEF may be 1 ulp off there.
+/// Below these limits tan, sinh, tanh, asinh and atanh of x round to x. SLEEF may be 1 ulp off
+/// there. (erf has another formula below the same limits.)
 inline constexpr float tiny_float = 0x1p-13f;
 inline constexpr double tiny_double = 0x1p-27;
 

@@ -126,7 +126,7 @@ struct compensated_sum_scan {
   using Result = T;
   static constexpr int parts = Fold::parts;
   struct Running {
-    exact_sum sum[parts];
+    compensated_sum sum[parts];
   };
 
   static Running take(const State& state) {
@@ -137,7 +137,7 @@ struct compensated_sum_scan {
   static void put(State& state, const Running& running) {
     for (int part = 0; part < parts; ++part) state.sum[part] = running.sum[part];
   }
-  static exact_sum plus(exact_sum so_far, double value) {
+  static compensated_sum plus(compensated_sum so_far, double value) {
     const double high = so_far.high + value;
     return {high, so_far.low + rounding_error(so_far.high, value, high)};
   }

@@ -31,7 +31,7 @@ template <class T>
 struct integer_mean {
   struct State {
     std::int64_t count;
-    exact_sum sum;
+    compensated_sum sum;
   };
   using Value = T;
   static constexpr bool halves = sizeof(T) == 8;
@@ -49,10 +49,10 @@ struct integer_mean {
     if constexpr (halves) return static_cast<std::int64_t>(value >> 32);
     else return 0;
   }
-  static exact_sum whole(std::int64_t low, std::int64_t high) {
+  static compensated_sum whole(std::int64_t low, std::int64_t high) {
     // A double holds 53 bits, so a 64-bit sum is converted in two halves, which are exact.
-    const exact_sum upper = add(exact_sum{static_cast<double>(high >> 32) * 0x1p64, 0},
-                                static_cast<double>(high & 0xffffffff) * 0x1p32);
+    const compensated_sum upper = add(compensated_sum{static_cast<double>(high >> 32) * 0x1p64, 0},
+                                      static_cast<double>(high & 0xffffffff) * 0x1p32);
     return add(add(upper, static_cast<double>(low >> 32) * 0x1p32),
                static_cast<double>(low & 0xffffffff));
   }
