@@ -42,7 +42,8 @@ expr matmul(const expr& a, const expr& b);
 
 /// NumPy's dot. If an operand has rank 0, both are multiplied. Otherwise the products are summed
 /// along the last axis of `a` and the last but one of `b` (or its only one); the other axes of `b`
-/// follow those of `a`.
+/// follow those of `a`. Two vectors are multiplied and summed as by `vecdot`: in double precision,
+/// with the same bits on every CPU. Other operands are multiplied as by `matmul`.
 /// Throws   invalid_argument (extents, dtypes), out_of_memory
 expr dot(const expr& a, const expr& b);
 
@@ -52,12 +53,15 @@ expr dot(const expr& a, const expr& b);
 expr outer(const expr& a, const expr& b);
 
 /// The sum of a diagonal of the matrices of the last two axes; diagonals are counted as by `eye`.
+/// Shape    that of `a` without the last two axes; dtype as by `sum`
 /// Throws   invalid_argument (fewer than two axes), out_of_memory
 expr trace(const expr& a, index_t diagonal = 0);
 
 /// The norm of vectors: (sum |a|^order)^(1 / order). Infinity gives the largest magnitude,
 /// -infinity the smallest, and 0 the number of elements that are not zero. Integers compute as in
 /// `sqrt`. All axes together are one vector if `axes` is not given.
+/// Shape    that of `a` without the axes, or with extents of 1; the real dtype of the magnitudes
+/// Cost     one pass over `a`
 /// Throws   invalid_argument (axes; a NaN as order; extrema of no elements), out_of_memory
 expr vector_norm(const expr& a, double order = 2, const axes_option& axes = {},
                  keepdims keep = keepdims::no);

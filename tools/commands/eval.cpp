@@ -230,9 +230,10 @@ void add_eval(command_line& line) {
       ->type_name("TARGET");
   command->add_option("--dtype", options->type, "Convert the result [as computed]")
       ->type_name("DTYPE");
-  command->add_flag("--plan", options->plan,
-                    "Print what would be read and written, and stop. Sorts, masks as indices and\n"
-                    "linear algebra are computed before, and not counted");
+  command->add_flag(
+      "--plan", options->plan,
+      "Print what would be read and written, and stop. Sorts, counts, masks as indices,\n"
+      "linear algebra and arrays given as numbers are computed before, and not counted");
   command->add_flag("--functions", options->functions, "List the functions, and stop");
   command->add_flag("--json", options->json, "Print result (if scalar) and costs as JSON");
   command->add_flag("--disk-speed", options->disk_speed,

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <numbers>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "language/tokens/tokens.hpp"
 #include "shale/error.hpp"
 #include "shale/tensor.hpp"
+#include "shale/tile_source.hpp"
 
 namespace shale::tools {
 namespace {
@@ -69,6 +71,21 @@ class Expression : public testing::Test {
 };
 
 using list = std::vector<double>;
+
+// A source whose elements must not be read.
+class unreadable_source final : public tile_source {
+ public:
+  shale::dtype dtype() const noexcept override { return shale::dtype::float64; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return shape_; }
+  void load(const dims&, const tensor&) const override {
+    throw error(errc::invalid_argument, "it was read");
+  }
+  std::uint64_t stored_bytes(const dims&) const override { return 0; }
+
+ private:
+  dims shape_{100};
+};
 
 TEST_F(Expression, PrecedenceIsPythons) {
   EXPECT_EQ(number("2 + 3 * 4"), 14);
@@ -326,6 +343,22 @@ TEST_F(Expression, IndicesOfManyElementsAreRefused) {
   std::string text = "x = [0, 0];";
   for (int depth = 1; depth < 32; ++depth) text += "x = [x, x];";
   EXPECT_NE(failure(text + "a[x]").find("too long"), std::string::npos);
+}
+
+// A list of lists without elements has many lists too.
+TEST_F(Expression, IndicesOfManyListsAreRefused) {
+  std::string text = "x = [];";
+  for (int depth = 1; depth < 32; ++depth) text += "x = [x, x];";
+  EXPECT_NE(failure(text + "a[x]").find("too long"), std::string::npos);
+  EXPECT_EQ(shape("b[[]]"), (dims{0}));
+}
+
+// Sorts are computed when they are called, so the names of all parameters are checked before.
+TEST_F(Expression, ParametersAreCheckedBeforeAFunctionIsCalled) {
+  arrays_.insert_or_assign("x", expr(std::make_shared<unreadable_source>()));
+  for (const char* text : {"sort(x, order=1)", "median(x, keepdim=True)", "nonzero(x, axis=0)"})
+    EXPECT_NE(failure(text).find("has no parameter"), std::string::npos) << text;
+  EXPECT_NE(failure("sort(x)").find("it was read"), std::string::npos);
 }
 
 TEST_F(Expression, ErrorsPointAtThePlace) {

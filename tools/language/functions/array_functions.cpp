@@ -48,8 +48,8 @@ value full_like(arguments& from) {
 // The trace over the first two axes, as in NumPy.
 value trace(arguments& from) {
   const expr a = from.array("a");
-  const index_t k = from.index("k", 0);
-  return {shale::trace(a.rank() < 2 ? a : a.moveaxis(1, -1).moveaxis(0, -2), k)};
+  const index_t offset = from.index("offset", 0);
+  return {shale::trace(a.rank() < 2 ? a : a.moveaxis(1, -1).moveaxis(0, -2), offset)};
 }
 
 template <expr (*make)(const expr&, std::optional<dtype>)>
@@ -265,7 +265,7 @@ std::vector<function> array_functions() {
       {"eye", eye, "eye(N, M=None, k=0, dtype=float64)"},
       {"tril", of_diagonal<shale::tril>, "tril(a, k=0)"},
       {"triu", of_diagonal<shale::triu>, "triu(a, k=0)"},
-      {"trace", trace, "trace(a, k=0)"},
+      {"trace", trace, "trace(a, offset=0)"},
       {"outer", outer, "outer(a, b)"},
       {"roll", roll, "roll(a, shift, axis=None)"},
       {"tile", tile, "tile(A, reps)"},

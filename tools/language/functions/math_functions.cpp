@@ -76,7 +76,7 @@ value sign(arguments& from) {
   const value a = from.required("x");
   if (!a.is_number()) return {shale::sign(to_expr(a))};
   const double number = to_double(a);
-  if (a.is<double>()) return {number > 0 ? 1.0 : number < 0 ? -1.0 : number};
+  if (a.is<double>()) return {number > 0 ? 1.0 : number < 0 ? -1.0 : number == 0 ? 0.0 : number};
   return {std::int64_t{number > 0} - std::int64_t{number < 0}};
 }
 

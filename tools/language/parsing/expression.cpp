@@ -334,6 +334,7 @@ class parser : private token_cursor {
 
   static value run(const function& called, arguments given) {
     try {
+      given.require_parameters_of(called.signature);
       value result = called.call(given);
       given.finish();
       return result;

@@ -8,6 +8,21 @@
 
 namespace shale::tools {
 
+namespace {
+
+// Whether a signature as "sum(a, axis=None)" or "arange([start,] stop)" names the parameter.
+bool names_parameter(std::string_view signature, std::string_view parameter) {
+  const auto is_one_of = [&](std::size_t at, std::string_view characters) {
+    return at < signature.size() && characters.find(signature[at]) != std::string_view::npos;
+  };
+  std::size_t at = signature.find('(');
+  while ((at = signature.find(parameter, at + 1)) != std::string_view::npos)
+    if (is_one_of(at - 1, "([ ") && is_one_of(at + parameter.size(), ",=)]")) return true;
+  return false;
+}
+
+}  // namespace
+
 std::string arguments::describe(std::string_view parameter) const {
   return fmt::format("{}: '{}'", function_, parameter);
 }
@@ -136,14 +151,22 @@ dims arguments::integers_or_shape(std::string_view parameter) {
   return result;
 }
 
+void arguments::require_parameters_of(std::string_view signature) const {
+  for (const auto& [parameter, argument] : keywords_)
+    if (!names_parameter(signature, parameter)) throw_no_parameter(parameter);
+}
+
+void arguments::throw_no_parameter(std::string_view parameter) const {
+  throw error(errc::invalid_argument,
+              fmt::format("{} has no parameter '{}'", function_, parameter));
+}
+
 void arguments::finish() const {
   if (positional_left() > 0)
     throw error(errc::invalid_argument,
                 fmt::format("{} takes {} argument{} here, got {}", function_, next_,
                             next_ == 1 ? "" : "s", positional_.size()));
-  if (!keywords_.empty())
-    throw error(errc::invalid_argument,
-                fmt::format("{} has no parameter '{}'", function_, keywords_.front().first));
+  if (!keywords_.empty()) throw_no_parameter(keywords_.front().first);
 }
 
 shale::dtype to_dtype(const value& type, std::string_view subject) {

@@ -54,11 +54,16 @@ class arguments {
 
   std::size_t positional_left() const noexcept { return positional_.size() - next_; }
 
+  /// Checks that the signature names the parameters of all keyword arguments. A function may
+  /// compute for a long time before `finish` finds an argument that remains.
+  void require_parameters_of(std::string_view signature) const;
+
   /// Throws   invalid_argument if an argument remains
   void finish() const;
 
  private:
   std::string describe(std::string_view parameter) const;
+  [[noreturn]] void throw_no_parameter(std::string_view parameter) const;
   expr array_of(const value& found, std::string_view parameter) const;
   double real_of(const value& found, std::string_view parameter) const;
   scalar number_of(const value& found, std::string_view parameter) const;

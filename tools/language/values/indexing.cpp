@@ -50,8 +50,10 @@ void append_numbers(const value& list, const dims& shape, index_t axis,
 // A list of bools is a mask; bools beside integers are 0 and 1, as in NumPy.
 tensor to_array(const value& list) {
   const dims shape = shape_of(list);
-  // Lists share what they contain, so a short text may mean many elements.
-  if (element_count(shape) > static_cast<index_t>(expression_bytes_max))
+  // Lists share what they contain, so a short text may mean many lists, also lists of nothing.
+  double lists = 1;
+  for (const index_t extent : shape) lists *= static_cast<double>(std::max<index_t>(extent, 1));
+  if (lists > static_cast<double>(expression_bytes_max))
     throw error(errc::invalid_argument, "the lists of an index are too long",
                 {fmt::format("got shape {}, at most {} elements are possible", to_string(shape),
                              expression_bytes_max)});

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/allocating.hpp"
+#include "ops/functions/linear_algebra/contraction.hpp"
 #include "ops/graph/node_access.hpp"
 #include "ops/linalg/gemm.hpp"
 #include "ops/linalg/inner_product.hpp"
@@ -36,6 +37,8 @@ expr matmul(const expr& a, const expr& b) {
 
 expr dot(const expr& a, const expr& b) {
   if (a.rank() == 0 || b.rank() == 0) return a * b;
+  if (a.rank() == 1 && b.rank() == 1 && a.size() == b.size())
+    return detail::allocating([&] { return ops::sum_of_products(a, b, 1); });
   if (a.rank() == 1 || b.rank() <= 2) return matmul(a, b);
   expr spread = a;
   for (index_t axis = 2; axis < b.rank(); ++axis) spread = spread.expand_dims(spread.rank() - 2);
