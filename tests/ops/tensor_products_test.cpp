@@ -13,6 +13,7 @@
 #include "shale/creation.hpp"
 #include "shale/elementwise.hpp"
 #include "shale/error.hpp"
+#include "shale/linalg.hpp"
 #include "support/coordinates.hpp"
 #include "support/failures.hpp"
 #include "support/random_tensors.hpp"
@@ -219,6 +220,9 @@ TEST(TensorProductSums, OfFloatsAreRoundedOnce) {
   const tensor a = tensor::of({4096.f, 1.f, -4096.f}), b = tensor::of({4096.f, 1.f, 4096.f});
   EXPECT_EQ(eval(vecdot(a, b)).item().as<float>(), 1);
   EXPECT_EQ(eval(tensordot(a, b, 1)).item().as<float>(), 1);
+  EXPECT_EQ(dot(a, b).item().as<float>(), 1);
+  EXPECT_EQ(eval(dot(expr(a), expr(b))).item().as<float>(), 1);
+  EXPECT_EQ(code_of([&] { dot(expr(a), expr(b).narrow(0, 0, 2)); }), errc::invalid_argument);
   EXPECT_EQ(vecdot(tensor::zeros({3}, dtype::boolean), tensor::zeros({3}, dtype::boolean)).dtype(),
             dtype::boolean);
 }
