@@ -150,8 +150,9 @@ class FailingChangeMemory : public FailingArrayMemory {
         if (is_consistent(change)) {
           const tensor kept = change.find(name)->read();
           if (kept.shape() != wanted_.shape()) {
-            // An append could not be undone without memory.
+            // An append to a chunked array could not be undone without memory.
             EXPECT_EQ(description.substr(0, 6), "append");
+            EXPECT_EQ(std::string(name), "chunked");
             EXPECT_THROW(change.commit(), error);
             throw;
           }

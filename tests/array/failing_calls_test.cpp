@@ -281,6 +281,25 @@ TEST_F(FailingCalls, WhereFilesHaveTemporaryNamesFirst) {
   }
 }
 
+// Some sandboxes refuse the call that starts the writing of pages.
+TEST_F(FailingCalls, ToWritePagesEarlyLoseNothingIfTheSystemLacksThem) {
+  for (const int error_number : {ENOSYS, EPERM}) {
+    const std::string path = directory_ / ("early" + std::to_string(error_number) + ".shale");
+    const executor small({.threads = 2, .memory_bytes = std::size_t{1} << 20});
+    test::refuse_calls("sync_file_range", error_number);
+    container file = container::create(path);
+    transaction change = file.begin();
+    {
+      const executor::scope within(small);
+      change.create("a", {.dtype = dtype::uint8, .shape = {4 << 20}}).write(expr(7));
+    }
+    change.commit();
+    test::refuse_calls(nullptr);
+    EXPECT_GT(small.statistics().windows, 0U);
+    EXPECT_EQ(test::findings_of(file), "");
+  }
+}
+
 TEST_F(FailingCalls, ToPunchHolesAreReplacedByZeros) {
   test::refuse_calls("fallocate", EOPNOTSUPP);
   const std::string path = directory_ / "punched.shale";

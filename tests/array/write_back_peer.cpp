@@ -183,6 +183,45 @@ void unbacked(const words& arguments) {
   require_later(path);
 }
 
+// The same for chunks, which take parts of the places of larger ones. The failed pages may be in one
+// large page of the cache together with others.
+void unbacked_chunks(const words& arguments) {
+  enter_private_mounts();
+  const std::string sound = sound_bytes(arguments.back());
+  thin_disk disk(arguments.at(0), std::size_t{128} << 20, false);
+  const std::string path = disk.folder() + "/file.shale";
+  const auto spec = [](index_t bytes) {
+    return array_spec{.dtype = dtype::uint8,
+                      .shape = {bytes},
+                      .kind = array_kind::chunked,
+                      .chunk_shape = dims{bytes},
+                      .codec = {.compression = std::nullopt}};
+  };
+  for (const index_t bytes : {index_t{40} << 10, index_t{5} << 10, index_t{300} << 10}) {
+    write_file(path, sound);
+    {
+      container file = container::open(path, open_mode::write);
+      transaction change = file.begin();
+      change.create("large", spec(1 << 20)).write(expr(1));
+      disk.run_out();
+      require_refused([&] { change.commit(); }, "the commit");
+    }
+    disk.heal();
+    {
+      container file = container::open(path, open_mode::write);
+      transaction change = file.begin();
+      change.create("small", spec(bytes)).write(expr(2));
+      store(create(change, "later"), 3);
+      change.commit();
+    }
+    disk.mount_again();
+    require_later(path);
+    const tensor small = container::open(path).latest().at("small").read();
+    require(small.elements<const std::uint8_t>()[bytes - 1] == 2, "the small chunk is there");
+    std::remove(path.c_str());
+  }
+}
+
 // The advice of `flush`: destroy the mapping, map the file again, store the bytes again.
 void mapped_again(const words& arguments) {
   enter_private_mounts();
@@ -215,6 +254,7 @@ int main(int count, char** arguments) {
   return run_verb({{"forgetful", forgetful},
                    {"thin", thin},
                    {"unbacked", unbacked},
+                   {"unbacked-chunks", unbacked_chunks},
                    {"mapped-again", mapped_again}},
                   count, arguments);
 }

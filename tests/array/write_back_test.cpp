@@ -31,6 +31,8 @@ TEST_F(WriteBack, ErrorsOfADeviceThatWereSeenOnceFailTheCommit) { expect_so({"th
 // commit.3: the pages of the failed commit are written again by the next one, and reach the disk.
 TEST_F(WriteBack, ErrorsOfACommitDoNotHarmTheNextOne) { expect_so({"unbacked"}); }
 
+TEST_F(WriteBack, ErrorsOfLargeChunksDoNotHarmSmallOnes) { expect_so({"unbacked-chunks"}); }
+
 TEST_F(WriteBack, ErrorsOfAMappingDoNotHarmTheNextOne) { expect_so({"mapped-again"}); }
 
 #if defined(SHALE_FAULTY_FILE_SYSTEM)

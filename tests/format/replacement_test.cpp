@@ -1,7 +1,9 @@
 // Tests containers that take the name of another one under its writer lock.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -131,6 +133,32 @@ TEST(Replacement, IsToldWhyTheLockOfTheTargetIsNotTaken) {
   EXPECT_EQ(code_if_the_lock_fails(test::fault::interrupted, 0), errc{});
   EXPECT_EQ(code_if_the_lock_fails(test::fault::error, EIO), errc::io);
   EXPECT_EQ(code_if_the_lock_fails(test::fault::error, EAGAIN), errc::busy);
+}
+
+// Another file takes the name of the copy before some call of the replacement. If that comes after
+// the copy was opened, the replacement is refused: the other file was neither checked nor synced.
+// Only a change directly before the call that renames cannot be seen.
+TEST(Replacement, IsRefusedAfterTheTargetLostItsName) {
+  std::vector<bool> took_other;  // by call
+  for (bool done = false; !done;) {
+    recording_file_system files;
+    container_file writer = container_file::create(files, path);
+    container_file::create(files, "/box/copy.shale");
+    const uuid other = container_file::create(files, "/box/other.shale").id();
+    transaction hold = writer.begin(at_once);
+    std::size_t calls = 0;
+    files.before_call = [&] {
+      if (calls++ == took_other.size()) files.rename("/box/other.shale", "/box/copy.shale");
+    };
+    const errc code = code_of([&] { hold.replace_by("/box/copy.shale"); });
+    files.before_call = nullptr;
+    done = calls <= took_other.size();
+    took_other.push_back(code == errc{} &&
+                         container_file::open(files, path, open_access::read).id() == other);
+  }
+  const auto opened = std::find(took_other.begin(), took_other.end(), false);
+  ASSERT_NE(opened, took_other.begin());
+  EXPECT_LE(std::count(opened, took_other.end(), true), 1);
 }
 
 // Another file took the name while the copy was made.

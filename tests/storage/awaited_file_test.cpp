@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,6 +112,23 @@ TEST_F(AwaitedFile, IsNotCalledDurableIfItCouldNotBeWatched) {
   std::filesystem::create_symlink(path_, path_);  // a path that cannot be opened
   file.look();
   EXPECT_EQ(code_of([&] { file.sync("shown"); }), errc::io);
+}
+
+// The process had no descriptor left at that time.
+TEST_F(AwaitedFile, IsNotCalledDurableIfItCouldNotBeWatchedWhenItWasMade) {
+  awaited_file file(path_);
+  test::write_file(path_, "bytes");
+  const auto made = detail::file_identity::of(detail::open_descriptor(path_, O_RDONLY).get());
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{3, before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  awaited_file::appeared(path_, made);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  file.look();
+  EXPECT_EQ(code_of([&] { file.sync("shown"); }), errc::io);
+  static_cast<void>(create_file(path_, 100, {.existing = existing_file::replace}));
+  file.sync("shown");
 }
 
 TEST_F(AwaitedFile, HoldsOneDescriptor) {

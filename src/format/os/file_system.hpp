@@ -70,11 +70,11 @@ class open_file {
   virtual os_result sync_data() noexcept = 0;
 
   /// Consumes the write-back errors that wait for this description, so that its syncs report only
-  /// later ones. Writes nothing.
+  /// later ones. Writes nothing, unless the system lacks sync_file_range.
   virtual void discard_old_errors() noexcept {}
 
-  /// Lets the page cache forget whole pages of the range that need not be written. Changes no byte
-  /// of the file.
+  /// Lets the page cache forget whole pages of the range that need not be written, and large pages
+  /// of the cache that lie partly in it. Changes no byte of the file.
   virtual void drop_cached(std::uint64_t offset, std::uint64_t bytes) noexcept {
     (void)offset;
     (void)bytes;

@@ -31,6 +31,7 @@
 #include "storage/files/file_system_kind.hpp"
 #include "storage/files/opening.hpp"
 #include "storage/files/partial_path.hpp"
+#include "storage/files/write_back_record.hpp"
 #include "storage/system/fork_safe_mutex.hpp"
 #include "storage/system/pages.hpp"
 
@@ -129,12 +130,18 @@ class posix_file final : public open_file {
   os_result sync_data() noexcept override { return answer(::fdatasync(descriptor_)); }
 
   void discard_old_errors() noexcept override {
-    (void)::sync_file_range(descriptor_, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE);
+    if (::sync_file_range(descriptor_, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE) != 0 &&
+        shale::detail::is_not_offered(errno))
+      (void)::fdatasync(descriptor_);
   }
 
   void drop_cached(std::uint64_t offset, std::uint64_t bytes) noexcept override {
-    (void)::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes),
-                          POSIX_FADV_DONTNEED);
+    // The kernel keeps a large page of the cache that lies only partly in the range.
+    constexpr std::uint64_t large_page = std::uint64_t{2} << 20;
+    drop(offset, bytes);
+    if (!may_be_cached(offset, bytes)) return;
+    const std::uint64_t first = offset / large_page * large_page;
+    drop(first, shale::detail::align_up(offset + bytes, large_page) - first);
   }
 
   os_result truncate(std::uint64_t bytes) noexcept override {
@@ -251,6 +258,25 @@ class posix_file final : public open_file {
  private:
   static constexpr std::size_t transfer_bytes_max = 1u << 30;  // Linux moves at most 2 GiB - 4 KiB
   static constexpr std::chrono::milliseconds poll_interval{10};
+
+  void drop(std::uint64_t offset, std::uint64_t bytes) noexcept {
+    (void)::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes),
+                          POSIX_FADV_DONTNEED);
+  }
+
+  // Whether a page of the range is in the page cache. Kernels before 6.5 do not answer. They have no
+  // large pages of ext4, so a range that was dropped is not there.
+  bool may_be_cached(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+    struct {
+      std::uint64_t offset, bytes;
+    } const range{offset, bytes};
+    struct {
+      std::uint64_t cached, dirty, written_back, evicted, recently_evicted;
+    } found{};
+    constexpr long cachestat = 451;  // of all processors; not yet in the headers of the C library
+    if (::syscall(cachestat, descriptor_, &range, &found, 0U) == 0) return found.cached > 0;
+    return errno != ENOSYS;
+  }
 
   os_result write_zeros(std::uint64_t offset, std::uint64_t bytes) noexcept {
     const os_result end = size();

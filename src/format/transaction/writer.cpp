@@ -218,6 +218,9 @@ std::optional<error> writer::give_name_to(const std::string& other) {
   make_durable(*lock, both, other);
 
   if (auto gone = replaced("nothing was replaced")) throw *std::move(gone);  // commit.9
+  if (identity_of(theirs) != replacement->identity)
+    throw error(errc::io, "the file was replaced while it was made durable",
+                {"file " + other, "nothing was replaced"});
   // The name that was checked is renamed: `other` itself may be a link to it.
   os_result result = uninterrupted(
       [&] { return place.files().rename_from(theirs.files(), theirs.name(), place.name()); });

@@ -75,7 +75,10 @@ void awaited_file::appeared(const std::string& path,
   for (awaited_file* file : all.files) {
     if (file->path_ != path) continue;
     file->announced_ = made;
+    file->unwatched_ = 0;
+    file->is_missed_ = false;
     file->look_locked();
+    file->is_missed_ = file->unwatched_ != 0;
   }
 }
 
@@ -90,6 +93,7 @@ void awaited_file::look() noexcept {
 }
 
 void awaited_file::look_locked() noexcept {
+  if (is_missed_) return;
   const int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   file_descriptor found = open_descriptor(path_, O_RDONLY | flags);
   if (!found && errno == EACCES) found = open_descriptor(path_, O_WRONLY | flags);

@@ -82,6 +82,10 @@ class awaited_file {
   file_descriptor watching_;
   std::shared_ptr<write_back_record> errors_;  // null if no file is watched
   int unwatched_ = 0;  // the errno value that kept a file from being watched, or 0
+
+  // Whether an announced file could not be watched. A description that is opened later cannot
+  // replace the watching one: errors that others have received meanwhile do not reach it.
+  bool is_missed_ = false;
 };
 
 }  // namespace shale::detail

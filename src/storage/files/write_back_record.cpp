@@ -27,7 +27,7 @@ constinit write_back_record* first_listed = nullptr;
 int unreported_write_back_error(int descriptor) noexcept {
   if (::sync_file_range(descriptor, 0, 1, SYNC_FILE_RANGE_WAIT_BEFORE) == 0) return 0;
   // Some sandboxes lack this call. Writing all pages reports the same errors.
-  if (errno != ENOSYS) return errno;
+  if (!is_not_offered(errno)) return errno;
   return ::fdatasync(descriptor) == 0 ? 0 : errno;
 }
 

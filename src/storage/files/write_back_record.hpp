@@ -13,6 +13,7 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -25,6 +26,11 @@ struct write_back_error {
   std::uint64_t offset = 0;  ///< of the range that should have been written
   std::uint64_t bytes = 0;   ///< 0: the position is unknown
 };
+
+/// Whether a call failed because the system or a sandbox does not offer it.
+inline bool is_not_offered(int error_number) noexcept {
+  return error_number == ENOSYS || error_number == EPERM;
+}
 
 /// Asks the system whether it has failed to write bytes of the open file, wherever they are, to the
 /// device. The system reports a failure once to each open file description.

@@ -144,7 +144,8 @@ void mapped_block::start_writeback(byte_range range) const noexcept {
   if (!stores_reach_the_file()) return;
   parts_.for_each_piece(range, [&](const mapped_piece& found) {
     if (::sync_file_range(source_.descriptor, static_cast<off_t>(found.file_offset),
-                          static_cast<off_t>(found.bytes), SYNC_FILE_RANGE_WRITE) != 0)
+                          static_cast<off_t>(found.bytes), SYNC_FILE_RANGE_WRITE) != 0 &&
+        !is_not_offered(errno))
       report_unwritten(found, errno);
   });
 }
@@ -169,6 +170,7 @@ void mapped_block::finish_writeback(byte_range range) const {
             static_cast<off_t>(found.bytes),
             SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER) == 0)
       return;
+    if (is_not_offered(errno) && ::fdatasync(source_.descriptor) == 0) return;
     throw_unwritten(found, errno);
   });
   check();

@@ -168,6 +168,7 @@ void shape_change::keep() {
 }
 
 void shape_change::undo() {
+  if (before_.is_dense() && (!pending_ || restore_dense())) return;
   // If the executor of the call was cancelled, the old elements come back nevertheless.
   const executor& failed = executor::current();
   const executor alone({.threads = 1, .memory_bytes = failed.memory_bytes()});
@@ -176,7 +177,6 @@ void shape_change::undo() {
     set(before_.shape);
     return;
   }
-  if (!pending_ || restore_dense()) return;
   publish_dense();
   set_dense(before_.shape);
 }
@@ -223,7 +223,11 @@ std::shared_ptr<written_array> shape_change::set(const dims& shape) {
     return made;
   } catch (...) {
     const auto state = owner_.locks.lock_own_state();
-    if (made) made->tiles.reset();
+    if (made) {  // another thread may have found it
+      made->tiles.reset();
+      made->resized = true;
+      made->readable = false;
+    }
     if (old) owner_.written.replace(before_.name, old);
     else owner_.written.erase(before_.name);
     staged->give_back();
