@@ -183,8 +183,8 @@ void unbacked(const words& arguments) {
   require_later(path);
 }
 
-// The same for chunks, which take parts of the places of larger ones. The failed pages may be in one
-// large page of the cache together with others.
+// The same for chunks, which take parts of the places of larger ones. The failed pages may be in
+// one large page of the cache together with others.
 void unbacked_chunks(const words& arguments) {
   enter_private_mounts();
   const std::string sound = sound_bytes(arguments.back());

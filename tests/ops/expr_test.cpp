@@ -78,7 +78,7 @@ TEST(ExprTypes, IntegersAreComparedWithNumbersThatTheyCannotHold) {
   const tensor large = tensor::of({std::uint64_t{0}, ~std::uint64_t{0}});
   const auto compared = [](const expr& a, const expr& b) {
     std::vector<bool> results;
-    for (const expr& result : {a == b, a != b, a<b, a <= b, a> b, a >= b}) {
+    for (const expr& result : {(a == b), (a != b), (a < b), (a <= b), (a > b), (a >= b)}) {
       EXPECT_EQ(result.dtype(), dtype::boolean);
       const tensor values = eval(result);
       EXPECT_EQ(values.shape(), a.rank() > 0 ? a.shape() : b.shape());
@@ -96,7 +96,7 @@ TEST(ExprTypes, IntegersAreComparedWithNumbersThatTheyCannotHold) {
   EXPECT_EQ(compared(128, small), is_greater);
   EXPECT_EQ(compared(-129, small), is_less);
   EXPECT_EQ(compared(-1, large), is_less);
-  EXPECT_TRUE(equal_bits(eval(small == 127), tensor::of({false, false, true})));
+  EXPECT_TRUE(equal_bits(eval(expr(small) == 127), tensor::of({false, false, true})));
 }
 
 TEST(ExprTypes, NumbersAloneComputeAtOnce) {

@@ -264,8 +264,8 @@ class posix_file final : public open_file {
                           POSIX_FADV_DONTNEED);
   }
 
-  // Whether a page of the range is in the page cache. Kernels before 6.5 do not answer. They have no
-  // large pages of ext4, so a range that was dropped is not there.
+  // Whether a page of the range is in the page cache. Kernels before 6.5 do not answer. They have
+  // no large pages of ext4, so a range that was dropped is not there.
   bool may_be_cached(std::uint64_t offset, std::uint64_t bytes) const noexcept {
     struct {
       std::uint64_t offset, bytes;

@@ -6,9 +6,10 @@
 
 namespace shale::parallel {
 
-/// The bytes of a budget that running calls and chunks that are kept decoded hold. A call sizes its windows by the bytes that are
-/// left, and records what it takes. No call ever waits for bytes, so nested and concurrent calls
-/// cannot block each other; together they may exceed the budget by the size of small windows.
+/// The bytes of a budget that running calls hold, and those of chunks that are kept decoded. A call
+/// sizes its windows by the bytes that are left, and records what it takes. No call ever waits for
+/// bytes, so nested and concurrent calls cannot block each other; together they may exceed the
+/// budget by the size of small windows.
 /// Threads  any, at any time
 class memory_tokens {
  public:

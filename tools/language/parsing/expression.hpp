@@ -6,9 +6,9 @@
 // `...`, None, arrays and lists, calls with keyword arguments, methods (a.sum(axis=0)), a.T,
 // a.shape, a.size, a.ndim, a.dtype, tuples, dtypes by name, pi, e, inf and nan. An assignment `name
 // = …;` names a part; the last part is the result. `np.` may precede a function. Parsing computes
-// no elements, with these exceptions: masks, the counts of repeat, arrays of rank 0 that are given as
-// numbers, the functions in order_functions.cpp and linear_functions.cpp, permutations, and random
-// draws by weights.
+// no elements, with these exceptions: masks, the counts of repeat, arrays of rank 0 that are given
+// as numbers, the functions in order_functions.cpp and linear_functions.cpp, permutations, and
+// random draws by weights.
 //
 // The language has no and / or / not (write & | ~), no chained comparisons, no if / else
 // (write where).

@@ -3,8 +3,9 @@
 //
 // Units with wide vectors call SLEEF, whose `finz` functions give the same bits for AVX2 and
 // AVX-512; exp, log, sin, cos and tanh of float32 are in float_functions.hpp. The baseline calls
-// the C library, and for some functions of float64 on x86 SLEEF. If the C library's function of
-// float32 is not within 1 ulp, the baseline calls the function of float64 and rounds. Functions that wide units leave out are the baseline's.
+// the C library, and SLEEF for some functions of float64 on x86. If the C library's function of
+// float32 is not within 1 ulp, the baseline calls the function of float64 and rounds. Functions
+// that wide units leave out are the baseline's.
 #include <math.h>
 
 #include <type_traits>
