@@ -132,9 +132,9 @@ std::string fixed(const std::string& path) {
 // at the beginning, `before`.
 //
 // A user who may write to the folder can put another file in the place of either name at any time.
-// So the new file is reached by its descriptor. Owner and group are handed on only if the file at
-// the beginning had them, and a file that has taken the old one's name opens the new one to nobody
-// who could not open the old one.
+// So the new file is reached by its descriptor. Owner and group are set only if the old file had
+// them at the beginning. If another file has taken the old file's name, the new file gets only the
+// permissions that both of them had.
 std::optional<unfinished_file::owners> hand_on(int folder, const char* from, int made,
                                                const std::optional<struct stat>& before,
                                                const std::string& target) {

@@ -38,9 +38,9 @@ class compared_segments {
   std::vector<std::atomic<std::uint64_t>> words_;
 };
 
-// Identifies the stored bytes of one array while some generation holds them: by their places in a
-// file and by the checksum of their checksums. Generations of an array may share some of its
-// extents.
+// Identifies the stored bytes of one array while some generation holds them: by the file, by the
+// extents in it, and by the checksum of the array's checksums. Generations of an array may share
+// some of its extents.
 struct array_place {
   format::file_identity file;
   format::checksum128 extents;
@@ -129,7 +129,7 @@ const mapped_checksums::loaded_sums& mapped_checksums::load() {
   return *owned_;
 }
 
-std::vector<std::uint64_t> mapped_checksums::some(std::uint64_t first, std::uint64_t count) {
+std::vector<std::uint64_t> mapped_checksums::read_sums(std::uint64_t first, std::uint64_t count) {
   const format::extent& table = record_.dense().checksums;
   if (table.bytes <= kept_bytes_max) {
     const auto begin = load().sums.begin() + static_cast<std::ptrdiff_t>(first);

@@ -15,9 +15,9 @@
 
 namespace shale::arrays {
 
-/// Cost     the first call of a member reads all of the array's checksums (8 bytes per segment).
-///          `compare` keeps them. `some` keeps a table of at most `kept_bytes_max`. Of a longer
-///          table, each later call reads the checksums that it needs
+/// Cost     the first call of a member reads and verifies all of the array's checksums (8 bytes per
+///          segment). `compare` keeps them. `read_sums` keeps them if they take at most
+///          `kept_bytes_max`; otherwise each later call reads the checksums that it returns
 /// Threads  every member may be called from any thread
 class mapped_checksums final : public detail::segment_checksums {
  public:
@@ -30,7 +30,7 @@ class mapped_checksums final : public detail::segment_checksums {
   /// The checksums of `count` segments from `first` on. They are verified when this object reads
   /// them for the first time.
   /// Throws   corrupt, io: then the next call tries again
-  std::vector<std::uint64_t> some(std::uint64_t first, std::uint64_t count);
+  std::vector<std::uint64_t> read_sums(std::uint64_t first, std::uint64_t count);
 
  private:
   static constexpr std::uint64_t kept_bytes_max = std::uint64_t{8} << 20;  // for an array of 1 TiB

@@ -30,9 +30,9 @@ class compressors {
   compressors& operator=(const compressors&) = delete;
   ~compressors();
 
-  /// The bytes that `pack` needs in `to` for an input of that many bytes: as many as the input has,
-  /// or as many as the longest result, if the library does not distinguish missing memory from
-  /// missing room.
+  /// The size that `to` of `pack` needs for an input of `bytes`. It is the size of the input,
+  /// because longer results are not stored. From lz4's level 10 on it is the size of the longest
+  /// possible result: there the library reports missing memory and missing room alike.
   static std::size_t room(const codec_stage& stage, std::size_t bytes) noexcept;
 
   /// Compresses by a stage that compresses. `from` is not empty, and `to` has `room` for it.

@@ -141,10 +141,10 @@ class file_system {
  public:
   virtual ~file_system() = default;
 
-  /// Follows `path` if it is a link, and holds the directory that it leads to now. `bound` becomes
-  /// a file system for which `name` is the file of that name in that very directory, wherever the
-  /// working directory, a link or the directory's own name lead later. It stays null where names
-  /// never change their meaning.
+  /// Resolves `path` once, following it if it is a link. `bound` becomes a file system that is
+  /// rooted in the directory of the file, and `name` becomes the file's name in that directory. If
+  /// links, the working directory or the directory's own name change later, both still lead to the
+  /// same place. `bound` stays null in file systems whose names never change their meaning.
   virtual os_result bind(const std::string& path, std::shared_ptr<file_system>& bound,
                          std::string& name) noexcept {
     (void)path, (void)bound, (void)name;

@@ -19,8 +19,8 @@ namespace shale::format {
 
 class pin_set;
 
-/// What is pinned. No other writer begins while an unpublished base is locked that was lost
-/// (commit.1), so its lock must go with its last pin.
+/// What is pinned. The lock of an unpublished base must be released with its last pin: if the base
+/// was lost, no other writer can begin while it is locked (commit.1).
 enum class pin_target : std::uint8_t { published_generation, unpublished_base };
 
 /// A hold on one generation, until it is destroyed.

@@ -62,13 +62,14 @@
 //   commit.10  A writer may make several generations under one lock, each on the one before, and
 //             publish only the newest of them, by commit.3 to commit.5; the others are never
 //             published. Generations are published one at a time, while the next ones are made.
-//             The generation that is being published counts as one of a valid superblock from the
-//             moment when it is chosen, and that of the slot which it takes until its sync has
-//             worked. If publishing fails, the writer publishes nothing more. At most
-//             `unpublished_max` generations wait at a time (docs/decisions/0185).
+//             While generation g is being published, two generations are protected as if a valid
+//             superblock named them: g, from the moment when it is chosen, and the generation whose
+//             slot g takes, until the sync of that slot has worked. If publishing fails, the writer
+//             publishes nothing more. At most `unpublished_max` generations wait at a time
+//             (docs/decisions/0185).
 //
 // tests/format/two_slot_model_test.cpp, and unpublished_model_test.cpp for commit.10, check the
-// protocol exhaustively, and show that it is unsafe without any of these.
+// protocol exhaustively. They also show that it is unsafe to leave out any single one of these.
 //
 // This file declares the steps that need no state, and writer.hpp those that do. transaction.cpp
 // takes the steps of a commit in order; container_file.cpp begins (commit.1), and reads (commit.7).

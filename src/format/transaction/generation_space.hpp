@@ -47,8 +47,7 @@ class generation_space final : public page_sink {
   /// Throws   invalid_argument (no size of a chunk), out_of_space, io (the file has become shorter)
   extent allocate_chunk(std::uint64_t stored_bytes);
 
-  /// The bytes of the file that an extent at `offset` takes which was allocated here and is not
-  /// claimed yet; 0 if there is none.
+  /// The bytes of the file that the unclaimed extent at `offset` takes; 0 if there is none.
   std::uint64_t unclaimed_space(std::uint64_t offset) const;
 
   /// Whether the extent was allocated here for `space` bytes of the file, and is not claimed yet.

@@ -207,8 +207,8 @@ class transaction {
   ///          published
   std::uint64_t commit_unpublished();
 
-  /// The two steps of commit_unpublished, for a caller that holds a lock during the second one,
-  /// which calls the system only if it fails. Nothing but `abort` may come between them.
+  /// The two steps of commit_unpublished. `hand_over` makes no system call if it succeeds, so a
+  /// caller may hold a lock during it. Nothing but `abort` may come between the steps.
   /// Throws   as commit_unpublished; invalid_argument (hand_over without the first step)
   void write_unpublished();
   void hand_over();

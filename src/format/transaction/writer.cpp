@@ -88,10 +88,12 @@ void writer::adopt_newest() {
 void writer::check_written() const {
   file_->write_back->check(file_->path);
   const std::lock_guard lock(mutex_);
-  if (!has_failed_) return;
-  error refused(failure_ ? failure_->code() : errc::io, "a commit before this one failed",
+  if (!publishing_failed_) return;
+  error refused(publishing_error_ ? publishing_error_->code() : errc::io,
+                "a commit before this one failed",
                 {"file " + file_->path, "this transaction began with its changes"});
-  if (failure_) refused.add_detail(fmt::format("it was: {}", failure_->message()));
+  if (publishing_error_)
+    refused.add_detail(fmt::format("it was: {}", publishing_error_->message()));
   throw refused;
 }
 
@@ -272,8 +274,8 @@ superblock writer::choose_written() {
 // on the device.
 void writer::note_failure(const error* failed) noexcept {
   const std::lock_guard lock(mutex_);
-  if (!has_failed_ && failed != nullptr) failure_.emplace(*failed);
-  has_failed_ = true;
+  if (!publishing_failed_ && failed != nullptr) publishing_error_.emplace(*failed);
+  publishing_failed_ = true;
 }
 
 std::uint64_t writer::publish_written(const std::function<void(std::uint64_t)>& after_sync) {

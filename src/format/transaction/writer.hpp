@@ -71,8 +71,9 @@ class writer {
   /// Throws   io, busy, corrupt, unsupported
   void adopt_newest();
 
-  /// commit.6. Throws io, out_of_space if a write or sync has failed, so that written bytes may be
-  /// lost; the error's code if publishing an earlier generation has failed (commit.10).
+  /// Checks that no written bytes may be lost (commit.6), and that publishing has not failed.
+  /// Throws   io, out_of_space if a write or sync has failed; if publishing an earlier generation
+  ///          has failed (commit.10), the code of that error
   void check_written() const;
 
   /// commit.3: ensures that after the next sync the file is at least `end_of_file` bytes long.
@@ -162,12 +163,12 @@ class writer {
   // alone changes `both_` and `chosen_`, and a transaction alone changes `base_`: each may read
   // without the lock what it alone changes.
   mutable shale::detail::fork_safe_mutex mutex_;
-  slots both_;                      // on the device: a slot is replaced here once that is durable
-  superblock base_;                 // written; published if that is the newest of `both_`
-  std::uint64_t chosen_ = 0;        // the generation that is being published; 0: none
-  bool continues_ = false;          // a generation was handed over
-  bool has_failed_ = false;         // publishing has
-  std::optional<error> failure_{};  // if it was a shale::error
+  slots both_;                // on the device: a slot is replaced here once that is durable
+  superblock base_;           // written; published if that is the newest of `both_`
+  std::uint64_t chosen_ = 0;  // the generation that is being published; 0: none
+  bool continues_ = false;    // a generation was handed over
+  bool publishing_failed_ = false;
+  std::optional<error> publishing_error_{};  // why publishing failed, if a shale::error says it
 };
 
 }  // namespace shale::format

@@ -20,12 +20,13 @@ namespace {
 // A tile of short windows has about this many results.
 constexpr index_t tile_elements = index_t{1} << 17;
 
-// The elements behind the axis (along the axes after it) are computed side by side. Their windows
-// together have at most this many elements, unless the windows of `behind_min` elements have more.
+// A tile has several elements along the axes after the rolled axis, *behind* it, which are computed
+// side by side. Their windows together have at most this many elements. But a tile has at least
+// `behind_min` such elements, even if their windows have more.
 constexpr index_t window_elements = index_t{1} << 18;
 
-// The number of elements behind the axis that are computed side by side. These lie side by side in
-// files. Along a short axis there may be more than `behind_max`.
+// The limits for the number of elements behind the axis. These elements lie side by side in files.
+// If the rolled axis is short, there may be more than `behind_max`.
 constexpr index_t behind_min = 16;
 constexpr index_t behind_max = 2048;
 
@@ -36,7 +37,9 @@ dims tile_in_memory(const dims& shape, index_t axis, index_t width) {
   dims tile = shape;
   for (index_t& extent : tile) extent = std::max<index_t>(extent, 1);
   const index_t along = tile[axis];
-  const auto limit = [&](index_t other, index_t room) {
+  // Cuts the tile along an axis to at most `room` elements. Returns how many times as long the
+  // other axes may become.
+  const auto take_room = [&](index_t other, index_t room) {
     tile[other] = std::clamp<index_t>(room, 1, tile[other]);
     return std::max<index_t>(room / tile[other], 1);
   };
@@ -45,13 +48,13 @@ dims tile_in_memory(const dims& shape, index_t axis, index_t width) {
   const auto elements_under = [&](index_t count) { return count + (width - 1); };
   const index_t widest = std::max(behind_max, tile_elements / elements_under(along));
   index_t room = std::clamp(window_elements / width, behind_min, widest);
-  for (index_t other = shape.size() - 1; other > axis; --other) room = limit(other, room);
+  for (index_t other = shape.size() - 1; other > axis; --other) room = take_room(other, room);
   index_t behind = 1;
   for (index_t other = axis + 1; other < shape.size(); ++other) behind *= tile[other];
   const index_t windows = width <= window_elements / behind ? 2 : 1;
   tile[axis] = std::clamp(tile_elements / behind, std::min(along, windows * width), along);
   room = std::max<index_t>(tile_elements / behind / elements_under(tile[axis]), 1);
-  for (index_t other = axis - 1; other >= 0; --other) room = limit(other, room);
+  for (index_t other = axis - 1; other >= 0; --other) room = take_room(other, room);
   return tile;
 }
 

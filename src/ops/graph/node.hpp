@@ -76,13 +76,13 @@ struct random_leaf {
   boxed<layout> arrangement;
 };
 
-/// Elements of an input, repeated. Along axis a of the input, position p of the map has the element
-/// at p % modulus[a] (for `tile`), or at p / divisor[a] (for `repeat`).
+/// Elements of an input, repeated. Along axis a, position p of the map has the element of the input
+/// at p % modulus[a] if modulus[a] > 0 (for `tile`), or else at p / divisor[a] (for `repeat`).
 struct repeated_leaf {
   node_ref input;  // a tensor leaf or a staged node
   boxed<parallel::axis_map> map;
-  dims modulus;  // 0: the divisor counts
-  dims divisor;  // 1: the position is not changed
+  dims modulus;
+  dims divisor;  // never 0
 };
 
 /// Pieces that follow one another along an axis of the map's input.

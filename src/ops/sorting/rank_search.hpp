@@ -25,7 +25,7 @@ using part_loop = std::function<void(const std::function<void(const tensor& part
 /// Elements that were found by their rank.
 struct searched_ranks {
   tensor elements;              // [number of ranks]. A NaN is the canonical one, and a zero is +0
-  std::vector<index_t> before;  // for each rank, how many elements come before all that are equal
+  std::vector<index_t> before;  // by rank: the number of elements that are smaller (sorting.hpp)
 };
 
 /// The elements with the given ranks among `count` elements, counted from 0. `for_each_part` goes

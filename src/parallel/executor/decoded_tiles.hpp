@@ -11,9 +11,8 @@
 //              tile themselves, so each call reports an error of its own
 //   decoded.3  the tiles that are kept take at most `capacity_bytes`, and no more than running
 //              calls leave of the budget; the least recently used tiles are evicted first. The
-//              memory beside a tile's elements counts too, because tiles may be small. So that
-//              kept tiles leave a limited default pool, where they lie, to its other users, they
-//              take no more than an eighth of its limit either
+//              memory beside a tile's elements counts too, because tiles may be small. Kept tiles
+//              lie in the default pool. If that pool has a limit, they take at most an eighth of it
 //   decoded.4  when the last user of a container's chunks is gone, its tiles are gone
 //   decoded.5  no lock is held while a tile is loaded. A forked child waits for no thread of its
 //              parent: it loads the tile itself

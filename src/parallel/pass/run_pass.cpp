@@ -193,7 +193,7 @@ moved_plan running_pass::moved_units(const region& load,
   return moved;
 }
 
-// The elements of a unit amid their halo.
+// Returns the unit's own elements, as a view of the box that also holds its halo.
 tensor running_pass::haloed(std::size_t operand, const region& box,
                             const copied_operands::copies& copies) const {
   const tensor& values = operands_[operand].values;

@@ -37,8 +37,8 @@ struct unit {
   /// if `over` covers the whole space.
   const dims* origin = nullptr;
 
-  /// Set if units have plans of their own: the elements of this unit alone, by operand. Those of an
-  /// operand with a halo lie amid it (extents_around).
+  /// Set if units have plans of their own: the elements of this unit alone, by operand. If the
+  /// operand has a halo, they are a view of the box that also holds the halo (extents_around).
   std::span<const loop_operand> operands = {};
 
   /// Set by passes with states.

@@ -75,8 +75,9 @@ class plan {
 
   std::size_t item_bytes(int operand) const noexcept { return items_[operand]; }
 
-  /// The operands' axis that each axis is, and 1, or -1 if it is walked backwards. Only of plans
-  /// that do not merge axes. -1 stands for an axis that no operand has.
+  /// Only for plans that do not merge axes. own_axes()[a] is the operands' axis behind the plan's
+  /// axis a, or -1 if no operand has that axis. directions()[a] is 1, or -1 if the plan walks the
+  /// axis backwards.
   const dims& own_axes() const noexcept { return axes_.own_axes; }
   const dims& directions() const noexcept { return axes_.directions; }
 

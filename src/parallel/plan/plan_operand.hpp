@@ -13,9 +13,10 @@ namespace shale::parallel {
 /// The largest number of operands: `apply` needs 8, fused expressions need more.
 inline constexpr int operands_max = 64;
 
-/// The role says what the strides of an operand count. Only those of elements decide the order of
-/// axes and the sizes of tiles. The others are not memory that the loop moves through, so they
-/// decide where elements leave the order open.
+/// The role says what the strides of an operand count. The strides of elements decide the order of
+/// axes and the sizes of tiles. The strides of states and positions are not distances that the loop
+/// moves through in memory. They only break ties: they order axes between which the strides of
+/// elements do not decide.
 enum class operand_role : std::uint8_t {
   elements,   ///< elements of a tensor
   states,     ///< states of a reduction: 0 along the folded axes

@@ -26,7 +26,7 @@ struct source_tiles {
 };
 
 struct joining_limits {
-  std::uint64_t cache_bytes = 0;   ///< tiles up to these bytes are decoded once anyway
+  std::uint64_t cache_bytes = 0;   ///< of the tile cache; tiles that fit in it are decoded once
   std::uint64_t elements_max = 0;  ///< of a joined unit
 };
 

@@ -31,7 +31,7 @@ namespace shale::detail {
 /// The file that a mapping is made from.
 struct mapping_source {
   std::shared_ptr<void> keep_alive;  ///< released after the pages are unmapped, last of all
-  file_descriptor owned;             ///< `descriptor`, if the mapping closes it
+  file_descriptor owned;             ///< owns `descriptor` if the mapping closes it; else empty
   int descriptor = -1;
   std::string path;  ///< for messages
   storage_kind kind = storage_kind::file;

@@ -8,7 +8,8 @@
 //
 // Invariants
 //   section.1  when the system copies the process, no other thread holds a fork_safe_mutex. If the
-//              forking thread holds one itself, others may; the child must then only end or exec
+//              forking thread holds one itself, other threads may hold some too; then the child may
+//              only call _exit or exec
 //   section.2  while a thread waits to fork, no thread takes its first fork_safe_mutex; a thread
 //              that holds one takes further ones without waiting for the fork
 #pragma once

@@ -21,12 +21,12 @@ void commit_state::wait() const {
     now_.wait(now);
   }
   if (durable()) return;
-  if (why_) throw error(*why_);  // a copy, because each thread may add to its error
+  if (cause_) throw error(*cause_);  // a copy, because each thread may add to its error
   throw error(errc::io, "the commit failed for an unknown reason");
 }
 
-void commit_state::fail(const error* why) noexcept {
-  if (why != nullptr) why_.emplace(*why);
+void commit_state::fail(const error* cause) noexcept {
+  if (cause != nullptr) cause_.emplace(*cause);
   end(outcome::failed);
 }
 
@@ -36,13 +36,13 @@ void commit_state::fail(const error* why) noexcept {
 // was made without the handlers of fork, it may be taken for ever.
 std::shared_ptr<commit_pipeline> commit_pipeline::of_child(const commit_pipeline& parents) {
   auto made = std::make_shared<commit_pipeline>(parents.path_);
-  made->has_failed_ = parents.has_failed_;
+  made->publishing_failed_ = parents.publishing_failed_;
   return made;
 }
 
 commit_pipeline::permission commit_pipeline::reserve() {
   const std::lock_guard lock(mutex_);
-  if (has_failed_) throw refusal();
+  if (publishing_failed_) throw refusal();
   if (active_) return {};
   if (chain_ != nullptr &&
       (chain_->is_awaited() || chain_->unpublished() >= format::unpublished_max))
@@ -57,7 +57,8 @@ error commit_pipeline::refusal() const {
       errc::io, "a commit before this one failed",
       {"file " + path_,
        "a later one would be durable without it: open the container anew, and look what it holds"});
-  if (failure_) refused.add_detail(fmt::format("it was: {}", failure_->message()));
+  if (publishing_error_)
+    refused.add_detail(fmt::format("it was: {}", publishing_error_->message()));
   return refused;
 }
 
@@ -141,13 +142,13 @@ commit_pipeline::commits commit_pipeline::take_ended(std::uint64_t last) noexcep
 
 // pipeline.2: later generations contain the one that failed. pipeline.5: perhaps nobody has waited
 // for it, so the next transaction reports the failure.
-void commit_pipeline::fail_all(const error* why) noexcept {
+void commit_pipeline::fail_all(const error* cause) noexcept {
   {
     const std::lock_guard lock(mutex_);
-    if (!has_failed_ && why != nullptr) failure_.emplace(*why);
-    has_failed_ = true;
+    if (!publishing_failed_ && cause != nullptr) publishing_error_.emplace(*cause);
+    publishing_failed_ = true;
   }
-  for (const auto& failed : take_ended(UINT64_MAX)) failed->fail(why);
+  for (const auto& failed : take_ended(UINT64_MAX)) failed->fail(cause);
 }
 
 }  // namespace shale::arrays

@@ -13,8 +13,8 @@
 //               transaction of this object begins with it
 //   pipeline.5  if a generation cannot be published, no transaction begins any more: it would
 //               become durable although one before it is not
-//   pipeline.6  a commit that waits to be published holds no mapping: a process may have 65,530 of
-//               them (by default), and its address space may be limited
+//   pipeline.6  a commit that waits to be published holds no mapping: Linux limits a process to
+//               65,530 mappings by default, and its address space may be limited
 #pragma once
 
 #include <atomic>
@@ -77,7 +77,7 @@ class commit_pipeline : public std::enable_shared_from_this<commit_pipeline> {
   void publish_all() noexcept;
   void publish_some(format::writer& chain) noexcept;
   commits take_ended(std::uint64_t last) noexcept;
-  void fail_all(const error* why) noexcept;
+  void fail_all(const error* cause) noexcept;
   void end_chain() noexcept;
   error refusal() const;
 
@@ -87,8 +87,8 @@ class commit_pipeline : public std::enable_shared_from_this<commit_pipeline> {
   bool active_ = false;                    // whether a transaction is active
   std::shared_ptr<format::writer> chain_;  // set while a generation may not be published yet
   commits waiting_;                        // in the order of their generations
-  bool has_failed_ = false;                // whether publishing has failed
-  std::optional<error> failure_;           // the reason, if it was an error of Shale's
+  bool publishing_failed_ = false;         // then no transaction begins any more (pipeline.5)
+  std::optional<error> publishing_error_;  // why publishing failed, if a shale::error says it
   std::atomic<bool> publishing_ = false;   // changed under `mutex_`; `drain` waits for it
 };
 

@@ -26,8 +26,8 @@ class commit_state {
 
   void succeed() noexcept { end(outcome::durable); }
 
-  /// `why` is null if it was no error of Shale's.
-  void fail(const error* why) noexcept;
+  /// `cause` is null if the cause was not a shale::error.
+  void fail(const error* cause) noexcept;
 
  private:
   enum class outcome : std::uint32_t { under_way, durable, failed };
@@ -39,7 +39,7 @@ class commit_state {
 
   const std::uint64_t generation_;
   const detail::owning_process owner_{};
-  std::optional<error> why_;  // set before `now_`
+  std::optional<error> cause_;  // set before `now_`
   // It is atomic, because a child that is forked while a thread waits can destroy an atomic number,
   // but not a condition variable.
   std::atomic<outcome> now_ = outcome::under_way;

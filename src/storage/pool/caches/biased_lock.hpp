@@ -10,11 +10,14 @@
 // once, at least one sees the other: the owner then withdraws, and the other side waits until
 // `held_` is false.
 //
-// A sandbox may forbid membarrier later. Owners then have to use the exchange. An owner makes its
-// plain store first and asks afterwards whether that is enough. So if it gets the answer yes, the
-// store had left the program before the answer changed, and a pause lets it become visible. The
-// other order would be wrong: an owner that stops between the answer and the store, for longer than
-// the pause, would make a plain store that nobody waits for (biased_lock_model_test.cpp).
+// A sandbox may forbid membarrier later. Owners then have to use the exchange. `stores_` says what
+// they use. It changes while owners run, so an owner locks in this order:
+//   1. it stores held_ = true, as a plain store
+//   2. it reads `stores_`. If it reads `plain`, its store came before the change of `stores_`, and
+//      the thread that changes `stores_` pauses until that store is visible. Otherwise the owner
+//      exchanges `held_` as well
+// The other order would be wrong. An owner that reads `plain`, and then stops for longer than the
+// pause, would make a plain store that nobody waits for (biased_lock_model_test.cpp).
 #pragma once
 
 #include <sched.h>

@@ -11,7 +11,7 @@
 //           both free; blocks of different mappings are never joined
 //   heap.2  freeing allocates nothing
 //   heap.3  until it is allocated again, the memory of a free block only goes from dirty to lazy to
-//           none; coalesced blocks have the first of these states that any of them has
+//           none; a coalesced block is dirty if any of its parts is, or else lazy if any of them is
 #pragma once
 
 #include <chrono>
@@ -72,9 +72,9 @@ class alignas(64) segment_heap {
   /// One step of a sweep over the heap: the next free block that is old enough loses memory. To
   /// limit how long the owner's lock is held, a step makes one system call for at most
   /// `step_bytes`, or looks at `step_blocks` blocks.
-  /// The caller begins a sweep with a null `cursor` and repeats the call while it returns true. The
-  /// heap remembers where the sweep is (`sweep_`). `cursor` is only the address at which the last
-  /// step ended: it tells a new sweep, which replaces an unfinished one, from the next step.
+  /// The caller begins a sweep with a null `cursor` and repeats the call while it returns true.
+  /// Each step sets `cursor` to the address at which it ended. The heap remembers where the sweep
+  /// is (`sweep_`), and only looks whether `cursor` is null: then it begins a new sweep.
   bool age(std::byte*& cursor, pool_clock::time_point now, const decay_ages& ages) noexcept;
 
   /// The age from which on free blocks have at least `bytes` dirty bytes, in whole milliseconds. It
