@@ -171,7 +171,7 @@ TEST(Plan, TransposedOperandsAreCutIntoSquareBlocks) {
                         EXPECT_EQ(inner, 32);
                         EXPECT_EQ(outer, 32);
                       });
-  const plan whole(operands, {.whole_squares = true});
+  const plan whole(operands, {.whole_tile_blocks = true});
   EXPECT_EQ(whole.tile_shape(), over.tile_shape());
   whole.for_each_block(whole.tile(3), bases,
                        [&](auto*, auto*, index_t inner, index_t outer, const auto&) {

@@ -12,8 +12,8 @@ inline constexpr halo_mode modes_beyond_the_ends[] = {halo_mode::constant, halo_
                                                       halo_mode::reflect, halo_mode::symmetric,
                                                       halo_mode::wrap};
 
-/// The position of the element that stands at `at`, on an axis of `extent` elements; -1 for the
-/// value of the halo, or, if the halo is clipped, for nothing.
+/// The position on the axis, which has `extent` elements, of the element that is shown at index
+/// `at`. Returns -1 if the constant value is shown there, or nothing, because the halo is clipped.
 inline std::int64_t position_shown(halo_mode mode, std::int64_t extent, std::int64_t at) {
   while (at < 0 || at >= extent) {
     const bool in_front = at < 0;

@@ -1,17 +1,17 @@
-// What a call does to the page cache, beside a system that takes pages away when it needs memory,
-// and keeps pages that it is about to move. Some machines also page out physical memory that was
-// idle for a minute (Linux's DAMON, seen as a thread "kdamond"): a page that was just read into
-// such memory may go at once, and no counter of /proc/vmstat tells.
-#ifndef SHALE_TESTS_SUPPORT_HOLDS_ONCE_HPP
-#define SHALE_TESTS_SUPPORT_HOLDS_ONCE_HPP
+// Repeats a check of the page cache, because the system may change the cache at any time. It evicts
+// pages when it needs memory, and it keeps pages that it is about to move. Some machines also page
+// out physical memory that was idle for a minute (Linux's DAMON, seen as a thread "kdamond"). A
+// page that was just read into such memory may be evicted at once, and no counter of /proc/vmstat
+// shows it.
+#pragma once
 
 #include <chrono>
 #include <thread>
 
 namespace shale::test {
 
-// Whether one of a few calls of `attempt` returns true. A call that does the wrong thing does it
-// each time; the system disturbs now and then.
+// Whether one of a few calls of `attempt` returns true. Wrong code fails in every call; the system
+// interferes only in some of them.
 template <class Attempt>
 bool holds_once(const Attempt& attempt) {
   for (int calls = 0; calls < 8; ++calls) {
@@ -22,5 +22,3 @@ bool holds_once(const Attempt& attempt) {
 }
 
 }  // namespace shale::test
-
-#endif

@@ -24,7 +24,7 @@ namespace {
 
 pass_operand operand_of(const wanted_output& output) {
   if (output.sink) return {.tiles = parallel::tiled_elements{.sink = output.sink}, .written = true};
-  return {.values = output.into, .written = true};
+  return {.values = output.target, .written = true};
 }
 
 // A tape, and the different leaves that it reads. Their operand numbers follow those of the
@@ -268,8 +268,8 @@ tensor tensor_of(const node& leaf, const staged_values& staged) {
 pass compile(const planned_pass& planned, const staged_values& staged, executor& on) {
   std::vector<tensor> written;
   for (const auto& output : planned.outputs)
-    if (!output.sink) written.push_back(output.into);
-  if (planned.scan && !planned.scan->output.sink) written.push_back(planned.scan->output.into);
+    if (!output.sink) written.push_back(output.target);
+  if (planned.scan && !planned.scan->output.sink) written.push_back(planned.scan->output.target);
   const std::size_t outputs = planned.outputs.size() + (planned.scan ? 1 : 0);
   tape_builder builder(staged, static_cast<int>(outputs), written, on);
   std::set<const node*> visited;

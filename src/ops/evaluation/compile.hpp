@@ -28,7 +28,7 @@ pass_operand operand_of(const node& leaf, const staged_values& staged);
 /// A value of the pass's shape, and the tensor or the sink that it is written to.
 struct wanted_output {
   node_ref value;
-  tensor into;                  // not used if there is a sink; the value is converted to its dtype
+  tensor target;                // not used if there is a sink; the value is converted to its dtype
   tile_source* sink = nullptr;  // has the pass's shape
 };
 

@@ -6,11 +6,16 @@
 // common inputs are read once. A reduction has a pass of its own if sharing one would change its
 // bits. The outputs come last, with one pass for each shape, or several if one pass has no room for
 // all operands. Stages that compute one node as a whole have one result (stages.2). The result of a
-// stage is freed when the last pass that reads it has ended. A scan has a pass of its own. So have
-// rolling reductions and transformed windows; their pass reads their results as tiles
-// (rolling_tiles.hpp, transformed_windows.hpp). Elements that are read from the tiles in which they
-// lie need no pass. If the result of one of these stages is an output that nothing else reads, the
-// stage writes that output itself.
+// stage is freed when the last pass that reads it has ended.
+//
+// Three kinds of stages share no pass, and can write an output themselves, if it is their result
+// and nothing else reads it:
+//   - a scan has a pass of its own
+//   - a rolling reduction has one too, and so have sums over windows by Fourier transforms. That
+//     pass copies the results from tiles that are computed when it loads them (rolling_tiles.hpp,
+//     transformed_windows.hpp)
+//   - elements at positions of a tile source are read from its tiles without any pass
+//     (source_reads.hpp)
 //
 // Other stages have results of their own even if only an output reads them. So eval(sum(x)) takes
 // two passes: the first one folds, and the second one copies the number into the output. A small
@@ -94,8 +99,8 @@ class pass_sequence {
   explicit pass_sequence(std::vector<wanted_output> outputs) : outputs_(std::move(outputs)) {}
 
   /// `allocate` makes the tensor of a stage's result: with memory, or a placeholder. `multiply`
-  /// computes the product of two tensors for a stage. `read(leaf, indices, into)` reads the elements
-  /// of an indexed leaf from tiles.
+  /// computes the product of two tensors for a stage. `read(leaf, indices, target)` reads the
+  /// elements of an indexed leaf from tiles into `target`.
   template <class Allocate, class Multiply, class Read, class Body>
   void for_each_pass(Allocate allocate, Multiply multiply, Read read, Body body) {
     for (const auto& output : outputs_) order_.add(output.value);
@@ -155,7 +160,7 @@ class pass_sequence {
 
   static bool is_product(const detail::stage& current) { return current.factor && !current.before; }
 
-  // Whether the pass of the stage reads its results as tiles that are computed when it loads them.
+  // Whether the results of the stage are tiles, which are computed when its pass loads them.
   static bool is_tiles(const detail::stage& current) {
     return current.width > 0 || current.before.has_value();
   }
@@ -197,24 +202,24 @@ class pass_sequence {
   template <class Allocate, class Body>
   void run_own_pass(const detail::stage& current, Allocate allocate, Body body) {
     const auto direct = direct_.find(&current);
-    wanted_output into{current.input, tensor(), nullptr};
+    wanted_output output{current.input, tensor(), nullptr};
     if (direct == direct_.end()) {
-      into.into = allocate(current.shape, current.type);
+      output.target = allocate(current.shape, current.type);
     } else {
-      into.into = direct->second.into;
-      into.sink = direct->second.sink;
+      output.target = direct->second.target;
+      output.sink = direct->second.sink;
     }
     planned_pass pass{current.shape, {}, {}, {}};
     if (current.scans) {
       pass.axes = current.axes;
-      pass.scan = wanted_scan{*current.scans, into};
+      pass.scan = wanted_scan{*current.scans, output};
     } else {
       const node_ref tiles = current.before ? make_transformed_leaf(current, results_.values())
                                             : make_rolling_leaf(current, results_.values());
-      pass.outputs.push_back({tiles, into.into, into.sink});
+      pass.outputs.push_back({tiles, output.target, output.sink});
     }
     body(pass, results_.values());
-    if (direct == direct_.end()) results_.add(current, into.into);
+    if (direct == direct_.end()) results_.add(current, output.target);
   }
 
   template <class Allocate, class Read>
@@ -224,18 +229,18 @@ class pass_sequence {
     for (const node_ref& index : leaf.indices)
       indices.push_back(tensor_of(*index, results_.values()));
     const auto direct = direct_.find(&made);
-    const tensor into =
-        direct == direct_.end() ? allocate(made.input->shape, made.type) : direct->second.into;
-    read(leaf, indices, into);
-    if (direct == direct_.end()) results_.add(made, into.view(made.shape));
+    const tensor target =
+        direct == direct_.end() ? allocate(made.input->shape, made.type) : direct->second.target;
+    read(leaf, indices, target);
+    if (direct == direct_.end()) results_.add(made, target.view(made.shape));
   }
 
   // Whether elements that are read from tiles can be stored in the output directly. Nothing that is
   // read for them may lie in the output. Mapped outputs are excluded: a pass writes them, and keeps
   // them inside the budget.
   static bool can_read_into(const wanted_output& output, const detail::indexed_leaf& leaf) {
-    if (output.sink || detail::is_mapped(output.into.storage())) return false;
-    return !reads_indices_of(leaf, output.into);
+    if (output.sink || detail::is_mapped(output.target.storage())) return false;
+    return !reads_indices_of(leaf, output.target);
   }
 
   // Whether the stage writes its result to the output itself, if nothing else reads the result.
@@ -260,8 +265,8 @@ class pass_sequence {
   // from.
   static bool replaces_its_input(const detail::stage& made, const wanted_output& output) {
     if (output.sink) return reads(made.input, output.sink);
-    return is_tiles(made) && (reads_bytes_of(made.input, output.into) ||
-                              (made.factor && reads_bytes_of(made.factor, output.into)));
+    return is_tiles(made) && (reads_bytes_of(made.input, output.target) ||
+                              (made.factor && reads_bytes_of(made.factor, output.target)));
   }
 
   // Takes the outputs that are the whole result of a stage which nothing else reads, and which
@@ -271,7 +276,7 @@ class pass_sequence {
     for (auto& output : outputs_) {
       const auto* staged = std::get_if<detail::staged_leaf>(&output.value->content);
       const bool whole = staged && !staged->map && !staged->under;
-      const dtype type = output.sink ? output.sink->dtype() : output.into.dtype();
+      const dtype type = output.sink ? output.sink->dtype() : output.target.dtype();
       if (whole && type == staged->from->type && order_.uses(*staged->from) == 1 &&
           writes_itself(output, *staged->from))
         direct_.emplace(staged->from.get(), std::move(output));
@@ -281,15 +286,15 @@ class pass_sequence {
   }
 
   template <class Allocate>
-  void add_to_pass(growing_pass& into, const detail::stage& current, Allocate allocate) {
+  void add_to_pass(growing_pass& pass, const detail::stage& current, Allocate allocate) {
     if (current.reduces) {
       const tensor result = allocate(current.shape, current.type);
-      into.made.reductions.push_back(
+      pass.made.reductions.push_back(
           {current.input, current.kind, current.parameter, result.view(with_folded_axes(current))});
       results_.add(current, result);
     } else {
       const tensor result = allocate(current.input->shape, current.type);
-      into.made.outputs.push_back({current.input, result, nullptr});
+      pass.made.outputs.push_back({current.input, result, nullptr});
       results_.add(current, result.view(current.shape));
     }
   }

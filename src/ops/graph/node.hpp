@@ -153,12 +153,17 @@ struct cast_node {
   node_ref input;
 };
 
-/// The computation of a staged node: a reduction, a scan, a rolling reduction, a matrix product,
-/// sums over windows by Fourier transforms, or the input itself.
+/// The computation of a staged node. The fields say which one it is:
+///   reduces            a reduction by `kind` over `axes`
+///   scans              a scan along axes[0]
+///   width > 0          a rolling reduction by `kind`, along axes[0]
+///   factor, no before  a matrix product
+///   factor and before  sums over windows by Fourier transforms
+///   none of these      the input itself
 struct stage {
   node_ref input;
-  node_ref factor = nullptr;  // right factor of a product; both factors are in memory or staged.
-                              // Windows: the weights, in memory or staged, contiguous complex128
+  node_ref factor = nullptr;  // the right factor of a product; both factors are in memory or staged
+                              // (sums over windows: the weights, contiguous complex128, likewise)
   bool reduces = false;
   ops::reduction kind = ops::reduction::sum;
   dims axes = {};  // the folded axes, ascending; or the one axis of the scan or of the windows

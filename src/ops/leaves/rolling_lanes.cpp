@@ -34,7 +34,8 @@ struct double_total {
   double value() const { return sum; }
 };
 
-// A sum and, beside it, that of its rounding errors (algorithm Sum2, as in folds.hpp).
+// A sum, and the sum of its rounding errors (algorithm Sum2). The reducers of folds.hpp compute the
+// same way, but a file that is compiled for each instruction set shares no code with this one.
 struct compensated_total {
   double sum = 0;
   double error = 0;
@@ -96,7 +97,7 @@ struct whole_total {
   double value() const { return static_cast<double>(sum); }
 };
 
-// NaN wins, and -0 is less than +0.
+// Returns NaN if either is NaN; -0 is less than +0.
 template <bool largest, class Number>
 Number more_extreme(Number a, Number b) {
   if constexpr (std::is_floating_point_v<Number>) {

@@ -189,7 +189,7 @@ void add_tiles(pass_cost& to, const pass& request) {
 parallel::pass_options options_of(const pass& request, const reduction_states* states) {
   return {.shape = request.shape,
           .block_elements = request.program.block_elements(),
-          .whole_squares = states == nullptr && request.program.is_copy(),
+          .whole_tile_blocks = states == nullptr && request.program.is_copy(),
           .coordinates = request.program.generates(),
           .states = states,
           .folded = request.axes,

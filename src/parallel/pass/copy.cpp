@@ -36,7 +36,7 @@ tensor empty_in_order(const layout& like, dtype type, memory_pool& pool) {
 void copy_elements_by(kernel convert, const tensor& to, const tensor& from, executor& on,
                       streams_if streams) {
   const std::array operands{loop_operand{to, true}, loop_operand{from, false}};
-  const pass_options options{.whole_squares = convert == copy_kernel(to.item_bytes()),
+  const pass_options options{.whole_tile_blocks = convert == copy_kernel(to.item_bytes()),
                              .streams = streams,
                              .counted = false};
   run_pass(operands, options, choose_way(operands, options, on), on, [convert](const unit& here) {

@@ -28,7 +28,7 @@ plan plan_alone(std::span<const loop_operand> operands, std::span<const loop_ope
       described.push_back(operand);
   plan made(described, {.tile_elements = any_number,
                         .block_elements = block_elements_of(options),
-                        .whole_squares = options.whole_squares,
+                        .whole_tile_blocks = options.whole_tile_blocks,
                         .keep_axes = options.coordinates,
                         .merge_axes = !has_tensors && !options.indices,
                         .state_elements = any_number});

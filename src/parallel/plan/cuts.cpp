@@ -76,7 +76,7 @@ std::vector<footprint> footprints_of(std::span<const plan_operand> operands,
   std::vector<footprint> result;
   if (options.tile_elements > 0) return result;
   for (std::size_t k = 0; k < operands.size(); ++k)
-    if (operands[k].orders()) result.emplace_back(strides[k], operands[k].item_bytes);
+    if (operands[k].decides_axis_order()) result.emplace_back(strides[k], operands[k].item_bytes);
   return result;
 }
 
@@ -239,7 +239,7 @@ class cutter {
 cuts choose_cuts(const strided_axes& axes, index_t size, bool squares,
                  std::span<const plan_operand> operands, const plan_options& options) {
   cuts made{.tile = cutter(axes, size, operands, options).tile_shape(squares)};
-  made.cut_blocks(options.block_elements, squares && !options.whole_squares);
+  made.cut_blocks(options.block_elements, squares && !options.whole_tile_blocks);
   return made;
 }
 

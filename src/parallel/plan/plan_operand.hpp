@@ -29,7 +29,7 @@ struct plan_operand {
   std::size_t item_bytes = 1;
   operand_role role = operand_role::elements;
 
-  bool orders() const noexcept { return role == operand_role::elements; }
+  bool decides_axis_order() const noexcept { return role == operand_role::elements; }
 
   /// The length of the lane that a kernel reaches from each element, and the distance, in elements,
   /// between neighbours in the lane. The plan does not cut lanes, and blocks only have their first
@@ -49,8 +49,9 @@ struct plan_options {
   /// The most elements of a two-dimensional block.
   index_t block_elements = index_t{1} << 62;
 
-  /// Blocks over two paired axes (plan.4) are not cut into small squares.
-  bool whole_squares = false;
+  /// If operands disagree on the fastest axis, a block is a whole tile instead of a small square
+  /// (plan.4).
+  bool whole_tile_blocks = false;
 
   /// Keeps the caller's axes: they are neither sorted, merged nor reversed, so block positions are
   /// indices of the caller.

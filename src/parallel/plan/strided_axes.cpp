@@ -36,7 +36,7 @@ void strided_axes::sort(std::span<const plan_operand> operands) {
   const auto compare = [&](index_t a, index_t b) -> int {
     for (const bool ordering : {true, false}) {
       for (std::size_t k = 0; k < operands.size(); ++k) {
-        if (operands[k].orders() != ordering) continue;
+        if (operands[k].decides_axis_order() != ordering) continue;
         const index_t sa = std::abs(strides[k][a]);
         const index_t sb = std::abs(strides[k][b]);
         if (sa != 0 && sb != 0 && sa != sb) return sa < sb ? 1 : -1;
@@ -111,7 +111,7 @@ void strided_axes::merge() {
 bool strided_axes::pair_fastest(std::span<const plan_operand> operands) {
   index_t other = -1;
   for (std::size_t k = 0; k < operands.size() && other < 0; ++k)
-    if (operands[k].orders()) other = nearest_axis(k);
+    if (operands[k].decides_axis_order()) other = nearest_axis(k);
   if (other < 0) return false;
   const auto rotate = [&](dims& values) {
     std::rotate(values.begin() + other, values.begin() + other + 1, values.end() - 1);

@@ -20,8 +20,9 @@ struct pass_options {
   /// The most elements of a block; 0: any number.
   index_t block_elements = 0;
 
-  /// Whether the body wants whole tiles as blocks where operands disagree on the fastest axis.
-  bool whole_squares = false;
+  /// Whether a block is a whole tile, instead of a small square, if operands disagree on the
+  /// fastest axis (plan.4).
+  bool whole_tile_blocks = false;
 
   /// Whether kernels need the block's position in the pass's own index space.
   bool coordinates = false;

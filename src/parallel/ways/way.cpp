@@ -91,7 +91,7 @@ class choice {
   // One plan over all operands cuts the whole index space. Its tiles are the units.
   plan units_in_memory() const {
     plan_options options{.block_elements = block_elements_of(options_),
-                         .whole_squares = options_.whole_squares,
+                         .whole_tile_blocks = options_.whole_tile_blocks,
                          .keep_axes = options_.coordinates,
                          .merge_axes = !options_.indices};
     if (options_.lane_axis >= 0)

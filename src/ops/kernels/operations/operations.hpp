@@ -27,17 +27,20 @@ enum class operation : std::uint8_t {
   power,                // integers wrap; a negative integer exponent gives 0 (or ±1 for bases ±1)
   atan2,                // float32, float64
   hypotenuse,           // float32, float64
-  copy_sign,            // floating, also float16 and bfloat16, as the next one
-  next_after,
-  minimum,  // real and bool; NaN if either is NaN
-  maximum,
-  equal,  // result bool
+  copy_sign,            // floating, also float16 and bfloat16
+  next_after,           // floating, also float16 and bfloat16
+  minimum,              // real and bool; NaN if either is NaN
+  maximum,              // real and bool; NaN if either is NaN
+  // comparisons: result bool
+  equal,
   not_equal,
-  less,  // real and bool; result bool
+  // comparisons of real numbers and bools: result bool
+  less,
   less_equal,
   greater,
   greater_equal,
-  bit_and,  // bool and integers
+  // binary, on the bits of bools and integers
+  bit_and,
   bit_or,
   bit_xor,
   shift_left,   // integers; by the width or more, or by a negative number: moves all bits out
@@ -47,7 +50,8 @@ enum class operation : std::uint8_t {
   absolute,  // complex: result is the real dtype of its parts
   square,
   sign,
-  square_root,  // floating and complex, as the functions up to area_tangent
+  // unary functions of floating and complex numbers
+  square_root,
   exponential,
   exponential_2,        // 2^a
   exponential_minus_1,  // e^a - 1
@@ -64,25 +68,26 @@ enum class operation : std::uint8_t {
   hyperbolic_sine,
   hyperbolic_cosine,
   hyperbolic_tangent,
-  area_sine,  // the inverses of the three above
-  area_cosine,
-  area_tangent,
+  area_sine,     // the inverse of hyperbolic_sine
+  area_cosine,   // the inverse of hyperbolic_cosine
+  area_tangent,  // the inverse of hyperbolic_tangent
+  // other unary operations
   cube_root,           // float32, float64
   error_function,      // float32, float64
   logarithm_of_gamma,  // log |gamma(a)|; float32, float64
   conjugate,           // complex
   real_part,           // complex; result the real dtype of its parts
-  imaginary_part,
-  floor,  // float32, float64
-  ceiling,
-  truncate,
-  round,        // ties to even
-  sign_bit,     // floating; result bool
-  is_nan,       // floating and complex; result bool
-  is_finite,    // result bool
-  is_infinite,  // floating and complex; result bool
-  logical_not,  // any; result bool
-  bit_not,      // integers and bool
+  imaginary_part,      // complex; result the real dtype of its parts
+  floor,               // float32, float64
+  ceiling,             // float32, float64
+  truncate,            // float32, float64
+  round,               // float32, float64; ties to even
+  sign_bit,            // floating; result bool
+  is_nan,              // floating and complex; result bool
+  is_finite,           // bool, integers, floating and complex; result bool
+  is_infinite,         // floating and complex; result bool
+  logical_not,         // any; result bool
+  bit_not,             // integers and bool
   // ternary
   select,  // out, condition (bool), a, b
   count_
@@ -97,8 +102,8 @@ dtype result_dtype(operation op, dtype type) noexcept;
 enum class reduction : std::uint8_t {
   sum,  // bool and integers in 64 bits (wrapping); floating in double or better
   product,
-  minimum,  // NaN wins
-  maximum,
+  minimum,    // NaN if any value is NaN
+  maximum,    // NaN if any value is NaN
   mean,       // real and complex; result floating
   variance,   // moments: parameter is the correction
   deviation,  // its square root
@@ -106,7 +111,7 @@ enum class reduction : std::uint8_t {
   all,
   count_nonzero,
   arg_minimum,  // real and bool; the position of the first minimum, or of the first NaN (int64)
-  arg_maximum,
+  arg_maximum,  // real and bool; the position of the first maximum, or of the first NaN (int64)
   count_
 };
 
