@@ -282,7 +282,7 @@ void unfinished_file::require_pending() const {
     throw error(errc::invalid_argument, "the file is published already", {"file " + target_});
   if (!pending_->partial.is_ours())
     throw error(
-        errc::invalid_argument, "the unfinished file is another process's",
+        errc::invalid_argument, "the unfinished file belongs to another process",
         {"this process was forked from it: create a new unfinished_file for file " + target_});
 }
 

@@ -133,7 +133,7 @@ class Logical(ShaleCase):
                                 (["--dtype", "datetime64[q]"], "no dtype"),
                                 (["--dtype", "U4", "--fill", "x"], "--fill is for numbers and times"),
                                 (["--dtype", "float32", "--fill", "NaT"], "NaT"),
-                                (["--dtype", "M8[s]", "--fill", "0.5"], "is no int64")):
+                                (["--dtype", "M8[s]", "--fill", "0.5"], "int64 cannot represent")):
             self.refused(USAGE, "create", "c.shale:new", "--shape", "2", *arguments, says=says)
         self.assertNotIn("new", self.shale("ls", "c.shale").out.split())
 

@@ -63,7 +63,7 @@ scalar parse_fill(const std::string& text, const element_type& type) {
   const scalar fill = parse_number(text);
   if (!fill.fits(type.storage))
     throw error(errc::invalid_argument,
-                fmt::format("--fill {} is no {}", fill.to_string(), name(type.storage)));
+                fmt::format("{} cannot represent --fill {}", name(type.storage), fill.to_string()));
   return fill;
 }
 

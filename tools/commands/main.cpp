@@ -55,7 +55,7 @@ int run_and_tell(int argc, char** argv) {
   if (!flush_data()) {
     const int failure = errno;
     if (caught_signal() != SIGPIPE)
-      note(fmt::format("shale: write to standard output: {}", std::strerror(failure)));
+      note(fmt::format("shale: cannot write to standard output: {}", std::strerror(failure)));
     return exit_failed;
   }
   return code;

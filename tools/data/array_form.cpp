@@ -34,8 +34,8 @@ void keep_fill_value(chosen_form& form, const scalar& fill) {
   if (form.spec.kind == array_kind::dense) return;
   if (fill.fits(form.spec.dtype)) form.spec.fill_value = fill;
   else
-    form.not_kept.push_back(
-        fmt::format("fill value {}: it is no {}", fill.to_string(), name(form.spec.dtype)));
+    form.not_kept.push_back(fmt::format("fill value {}: {} cannot represent it", fill.to_string(),
+                                        name(form.spec.dtype)));
 }
 
 void keep_chunks(chosen_form& form, const array_spec& model) {

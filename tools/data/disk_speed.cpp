@@ -46,7 +46,7 @@ std::optional<std::uint64_t> read_through(int file, std::byte* buffer, std::uint
     const ssize_t got = ::pread(file, buffer, piece_bytes, static_cast<off_t>(total));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EINVAL && total == 0) return std::nullopt;
-    if (got < 0) throw error::from_errno(errc::io, "measure the disk's speed", errno);
+    if (got < 0) throw error::from_errno(errc::io, "cannot measure the disk's speed", errno);
     if (got == 0) break;
     total += static_cast<std::uint64_t>(got);
     // Only a read at the end of the file is short. The offset after it would not be aligned.
@@ -81,7 +81,7 @@ disk_speed measure_disk(const std::string& path, std::uint64_t limit_bytes) {
   }
   const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file)
-    throw error::from_errno(code_for_errno(errno), "measure the disk's speed", errno,
+    throw error::from_errno(code_for_errno(errno), "cannot measure the disk's speed", errno,
                             {"file " + path});
   result.method = "buffered, page cache dropped first";
   const stopwatch clock;

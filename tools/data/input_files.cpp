@@ -120,7 +120,7 @@ operand input_files::open(const address& source) {
     case file_format::raw:
       return operand_of(source, read_raw_file(source));
   }
-  throw error(errc::unsupported, "no such format");
+  throw error(errc::unsupported, fmt::format("'{}' has an unknown format", source.text));
 }
 
 std::vector<array_facts> input_files::describe_container(const address& source) {

@@ -140,7 +140,7 @@ written write_file(const address& target, const expr& values,
     case file_format::shale:
       break;
   }
-  throw error(errc::unsupported, "no such format");
+  throw error(errc::unsupported, fmt::format("'{}' has an unknown format", target.text));
 }
 
 // The values for a part of an array. The array keeps its dtype, which must be able to hold the

@@ -64,7 +64,7 @@ void print_data(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size()) return;
   const int failure = errno;
   if (failure == EPIPE) reader_has_gone();
-  throw error::from_errno(code_for_errno(failure), "write to standard output", failure);
+  throw error::from_errno(code_for_errno(failure), "cannot write to standard output", failure);
 }
 
 void print_note(std::string_view text) noexcept {
@@ -87,7 +87,7 @@ void print_report(const nlohmann::json& json) noexcept {
     print_json(json);
     if (!flush_data()) {
       const int failure = errno;
-      throw error::from_errno(code_for_errno(failure), "write to standard output", failure);
+      throw error::from_errno(code_for_errno(failure), "cannot write to standard output", failure);
     }
   } catch (const std::exception& failure) {
     // Otherwise main would try to write the rest of the report again, and fail.

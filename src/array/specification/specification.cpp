@@ -203,8 +203,8 @@ codec_spec codec_spec_of(std::span<const codec_stage> stages) {
 
 std::vector<std::byte> element_of(const scalar& value, dtype type) {
   if (!value.fits(type))
-    throw error(errc::invalid_argument,
-                fmt::format("the fill value {} is no {}", value.to_string(), name(type)));
+    throw error(errc::invalid_argument, fmt::format("{} cannot represent the fill value {}",
+                                                    name(type), value.to_string()));
   std::vector<std::byte> element(item_bytes(type));
   visit(type, all_types{}, [&]<class T>(std::type_identity<T>) {
     const T converted = value.as<T>();

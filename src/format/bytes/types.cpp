@@ -14,7 +14,8 @@ uuid uuid::random() {
   std::size_t got = 0;
   while (got < id.bytes.size()) {
     const auto n = ::getrandom(id.bytes.data() + got, id.bytes.size() - got, 0);
-    if (n < 0 && errno != EINTR) throw error::from_errno(errc::io, "get random bytes", errno);
+    if (n < 0 && errno != EINTR)
+      throw error::from_errno(errc::io, "cannot get random bytes", errno);
     if (n > 0) got += static_cast<std::size_t>(n);
   }
   id.bytes[6] = static_cast<std::uint8_t>((id.bytes[6] & 0x0f) | 0x40);  // version 4: random

@@ -107,16 +107,17 @@ bytes_span codec_workspace::staging(std::size_t bytes) { return own().staging.si
 
 codec::codec(std::vector<codec_stage> stages, shale::dtype type)
     : stages_(std::move(stages)), item_bytes_(shale::item_bytes(type)), type_(type) {
-  int previous = 0;
+  const stage_facts* previous = nullptr;
   bool shuffles = false, compresses = false;
   for (const codec_stage& stage : stages_) {
     const int kind = static_cast<int>(stage.kind);
-    if (kind <= previous) refuse(fmt::format("stage {} after stage {}", kind, previous));
-    previous = kind;
     const stage_facts* const facts = find_stage(kind);
     if (facts == nullptr) refuse(fmt::format("unknown stage {}", kind));
+    if (previous != nullptr && facts->kind <= previous->kind)
+      refuse(fmt::format("{} cannot come after {}", facts->name, previous->name));
+    previous = facts;
     if (!facts->takes_parameter() && stage.parameter != 0)
-      refuse(fmt::format("stage {} takes no parameter, got {}", kind, stage.parameter));
+      refuse(fmt::format("{} takes no parameter, got {}", facts->name, stage.parameter));
     if (facts->is_shuffle && std::exchange(shuffles, true)) refuse("more than one shuffle");
     if (facts->compresses()) {
       if (std::exchange(compresses, true)) refuse("more than one compressor");

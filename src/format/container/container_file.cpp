@@ -207,12 +207,12 @@ container_file container_file::create(const bound_path& place,
     first.commit();
 
     result = uninterrupted([&] { return files.link(*made->data, place.name()); });
-    if (result < 0) throw failure("give the container its name", result, path);
+    if (result < 0) throw failure("cannot give the container its name", result, path);
     // It may be an unfinished file of this process.
     shale::detail::awaited_file::appeared(path, made->data->descriptor());
     try {
       result = files.sync_directory_of(place.name());  // never repeated: see sync_failure
-      if (result < 0) throw failure("make the container's name durable", result, path);
+      if (result < 0) throw failure("cannot make the container's name durable", result, path);
       container_file opened = open(place, open_access::write, {.sole_host = options.sole_host});
       if (named) named();
       return opened;

@@ -52,7 +52,7 @@ array_space space_of(page_reader& reader, const array_record& record) {
               {fmt::format("arrays, metadata and unused space are {} bytes, the generation ends at "
                            "byte {}",
                            counted, end_of_file),
-               "shale verify tells what is wrong"});
+               "run `shale verify` to see the damage"});
 }
 
 // Throws as soon as the arrays together exceed the file: a hostile file may name its bytes many

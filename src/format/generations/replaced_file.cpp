@@ -29,8 +29,9 @@ std::optional<error> find_replaced(const shared_file& own, const char* outcome) 
   const char* const problem = result >= 0
                                   ? "the file was replaced by another one during the transaction"
                                   : "the file was renamed or removed during the transaction";
-  error found = unknown ? failure("tell whether the file still has its name", result, place.shown())
-                        : error(errc::io, problem, {"file " + place.shown()});
+  error found = unknown
+                    ? failure("cannot tell whether the file has its name", result, place.shown())
+                    : error(errc::io, problem, {"file " + place.shown()});
   found.add_detail("the transaction changed " + text(own.identity));
   if (const std::string now = own.data->present_name(); !now.empty())
     found.add_detail("that file is now called " + now);

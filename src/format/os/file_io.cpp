@@ -19,7 +19,7 @@ void read_exact(open_file& file, std::uint64_t offset, bytes_span into, const st
   while (!into.empty()) {
     const os_result n = uninterrupted([&] { return file.pread(into, offset); });
     if (n < 0)
-      throw failure("read", n, path)
+      throw failure("cannot read file", n, path)
           .add_detail(fmt::format("{} bytes from byte {}", into.size(), offset));
     if (n == 0)
       throw error(errc::io, "the file ends too early",
@@ -37,7 +37,7 @@ void write_all(open_file& to, std::uint64_t offset, bytes_view bytes, const std:
     // If a write of no bytes counted as a success, this would loop for ever.
     const os_result result = n == 0 ? -EIO : n;
     if (result < 0)
-      throw failure("write", result, path)
+      throw failure("cannot write file", result, path)
           .add_detail(fmt::format("{} bytes to byte {}", bytes.size(), offset));
     bytes = bytes.subspan(static_cast<std::size_t>(n));
     offset += static_cast<std::uint64_t>(n);
@@ -47,28 +47,28 @@ void write_all(open_file& to, std::uint64_t offset, bytes_view bytes, const std:
 error sync_failure(os_result result, const std::string& path) {
   const int number = static_cast<int>(-result);
   const bool full = code_for_errno(number) == errc::out_of_space;
-  return error::from_errno(full ? errc::out_of_space : errc::io, "make data durable (fdatasync)",
-                           number, {"file " + path});
+  return error::from_errno(full ? errc::out_of_space : errc::io,
+                           "cannot make data durable (fdatasync)", number, {"file " + path});
 }
 
 void allocate_space(open_file& file, std::uint64_t offset, std::uint64_t bytes,
                     const std::string& path) {
   const os_result result = uninterrupted([&] { return file.allocate(offset, bytes); });
   if (result < 0)
-    throw failure("reserve space", result, path)
+    throw failure("cannot reserve space in the file", result, path)
         .add_detail(fmt::format("{} bytes from byte {}", bytes, offset));
 }
 
 std::uint64_t size_bytes(open_file& file, const std::string& path) {
   const os_result size = uninterrupted([&] { return file.size(); });
-  if (size < 0) throw failure("get the size", size, path);
+  if (size < 0) throw failure("cannot get the file's size", size, path);
   return static_cast<std::uint64_t>(size);
 }
 
 file_identity identity_of(open_file& file, const std::string& path) {
   file_identity identity;
   const os_result result = uninterrupted([&] { return file.identify(identity); });
-  if (result < 0) throw failure("identify the open file", result, path);
+  if (result < 0) throw failure("cannot identify the open file", result, path);
   return identity;
 }
 
@@ -76,7 +76,7 @@ file_identity identity_of(const bound_path& place) {
   file_identity identity;
   const os_result result =
       uninterrupted([&] { return place.files().identify(place.name(), identity); });
-  if (result < 0) throw failure("identify the file", result, place.shown());
+  if (result < 0) throw failure("cannot identify the file", result, place.shown());
   return identity;
 }
 

@@ -85,7 +85,7 @@ std::unique_ptr<pin> pin_set::take(const bound_path& place, const file_identity&
     throw foreign_lock(file_of_description ? *file_of_description : *in->file, found,
                        place.shown());
   if (result == -EAGAIN) return nullptr;  // the other lock was released in between
-  throw failure("pin a generation", result, place.shown());
+  throw failure("cannot pin a generation", result, place.shown());
 }
 
 // pins.1 and pins.3: the locks that are still held move to a fresh description, and the old one is

@@ -60,7 +60,7 @@ struct space_change {
 };
 
 [[noreturn]] void throw_foreign(const array_record& record, const extent& piece) {
-  throw error(errc::invalid_argument, "an extent that was not allocated for this",
+  throw error(errc::invalid_argument, "an extent was not allocated by this transaction",
               {"array '" + record.name + "'",
                fmt::format("byte {} with {} bytes", piece.offset, piece.bytes)});
 }

@@ -132,7 +132,7 @@ bool generation_space::can_claim(const extent& used, std::uint64_t space) const 
 
 void generation_space::claim(const extent& used, std::uint64_t space) {
   if (!can_claim(used, space))
-    throw error(errc::invalid_argument, "an extent that was not allocated for this",
+    throw error(errc::invalid_argument, "an extent was not allocated by this transaction",
                 {fmt::format("byte {} with {} bytes", used.offset, used.bytes)});
   unclaimed_.erase(used.offset);
 }

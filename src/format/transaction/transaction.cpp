@@ -111,7 +111,7 @@ void transaction::require_active() const {
                 {"begin a new one on file " + current.file().path});
   if (current.left_behind_by_fork())
     throw error(
-        errc::invalid_argument, "the transaction is another process's",
+        errc::invalid_argument, "the transaction belongs to another process",
         {"this one was forked from it: begin one of its own on file " + current.file().path});
 }
 

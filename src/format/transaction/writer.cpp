@@ -227,11 +227,11 @@ std::optional<error> writer::give_name_to(const std::string& other) {
   os_result result = uninterrupted(
       [&] { return place.files().rename_from(theirs.files(), theirs.name(), place.name()); });
   if (result < 0)
-    throw failure("give the name to another file", result, place.shown())
+    throw failure("cannot give the name to another file", result, place.shown())
         .add_detail("file " + other);
   result = place.files().sync_directory_of(place.name());
   lock_.reset();
-  if (result < 0) return failure("make the name durable", result, place.shown());
+  if (result < 0) return failure("cannot make the name durable", result, place.shown());
   return std::nullopt;
 }
 

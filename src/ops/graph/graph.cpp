@@ -319,8 +319,9 @@ node_ref make_operation(operation op, operation_inputs inputs) {
   dtype type;
   if (op == operation::select) {
     if (inputs[0]->type != dtype::boolean)
-      throw error(errc::invalid_argument, "where: the condition must be bool",
-                  {"got " + std::string(name(inputs[0]->type)) + "; compare it with something"});
+      throw error(
+          errc::invalid_argument, "where: the condition must be bool",
+          {"got " + std::string(name(inputs[0]->type)) + "; compare it first, for example x != 0"});
     type = promoted_dtype(std::span<const node_ref>(inputs.begin() + 1, 2));
   } else {
     type = operand_dtype(op, promoted_dtype(inputs));

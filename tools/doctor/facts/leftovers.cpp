@@ -141,7 +141,8 @@ std::optional<leftover_name> parse_leftover(std::string_view file_name) {
 std::vector<leftover> find_leftovers(const std::string& folder, std::string_view target) {
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), &::closedir);
   if (!open)
-    throw error::from_errno(code_for_errno(errno), "list files", errno, {"directory " + folder});
+    throw error::from_errno(code_for_errno(errno), "cannot list files", errno,
+                            {"directory " + folder});
   std::vector<leftover> found;
   while (const dirent* const entry = ::readdir(open.get())) {
     auto name = parse_leftover(entry->d_name);

@@ -180,7 +180,7 @@ place_facts look_at_place(const std::string& wanted, const system_tree& system) 
   struct stat status {};
   struct statvfs space {};
   if (::stat(path.c_str(), &status) != 0 || ::statvfs(path.c_str(), &space) != 0)
-    throw error::from_errno(code_for_errno(errno), fmt::format("look at '{}'", path), errno);
+    throw error::from_errno(code_for_errno(errno), fmt::format("cannot look at '{}'", path), errno);
   place_facts facts;
   facts.path = path;
   facts.is_folder = S_ISDIR(status.st_mode);

@@ -16,7 +16,7 @@ namespace shale::arrays {
 void commit_state::wait() const {
   for (outcome now = now_; now == outcome::under_way; now = now_) {
     if (!owner_.is_this_one())
-      throw error(errc::invalid_argument, "the commit is another process's",
+      throw error(errc::invalid_argument, "the commit belongs to another process",
                   {"this process was forked from it: open the container to see its generations"});
     now_.wait(now);
   }
@@ -53,10 +53,11 @@ commit_pipeline::permission commit_pipeline::reserve() {
 
 // pipeline.5. The caller holds the lock.
 error commit_pipeline::refusal() const {
-  error refused(
-      errc::io, "a commit before this one failed",
-      {"file " + path_,
-       "a later one would be durable without it: open the container anew, and look what it holds"});
+  error refused(errc::io, "a commit before this one failed",
+                {"file " + path_,
+                 "a later one would be durable without it: open the container anew, and check what "
+                 "its newest "
+                 "generation holds"});
   if (publishing_error_)
     refused.add_detail(fmt::format("it was: {}", publishing_error_->message()));
   return refused;
