@@ -81,10 +81,10 @@ dtype promote_floating(dtype a, dtype b) {
 
 dtype promote_integers(dtype a, dtype b) {
   if (kind(a) == kind(b)) return item_bytes(a) > item_bytes(b) ? a : b;
-  const dtype is_signed = kind(a) == signed_integer ? a : b;
-  const dtype is_unsigned = kind(a) == signed_integer ? b : a;
+  const dtype signed_type = kind(a) == signed_integer ? a : b;
+  const dtype unsigned_type = kind(a) == signed_integer ? b : a;
   // A signed type holds all values of an unsigned type only if it has at least twice its width.
-  switch (std::max(item_bytes(is_signed), 2 * item_bytes(is_unsigned))) {
+  switch (std::max(item_bytes(signed_type), 2 * item_bytes(unsigned_type))) {
     case 2:
       return dtype::int16;
     case 4:

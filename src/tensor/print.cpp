@@ -26,9 +26,9 @@ namespace {
 using complex = std::complex<double>;
 
 // Calls the user's checkpoint between elements.
-class element_counter {
+class checkpoint_caller {
  public:
-  explicit element_counter(void (*checkpoint)()) : checkpoint_(checkpoint) {}
+  explicit checkpoint_caller(void (*checkpoint)()) : checkpoint_(checkpoint) {}
 
   void operator()() {
     constexpr int elements_between = 4096;
@@ -127,11 +127,11 @@ std::string shortest(double value) {
 }
 
 struct shortest_decimal {
-  int decade = 0;  // the power of ten of the leading digit
-  int digits = 1;  // number of significant digits
+  int exponent = 0;  // the power of ten of the leading digit
+  int digits = 1;    // number of significant digits
 };
 
-// Reads the decade and the number of significant digits from a text such as "0.00125" or
+// Reads the exponent and the number of significant digits from a text such as "0.00125" or
 // "1.25e-03". Zeros before the first and after the last significant digit do not count.
 shortest_decimal parse_shortest(const std::string& text) {
   const std::size_t exponent_at = std::min(text.find('e'), text.size());
@@ -141,11 +141,11 @@ shortest_decimal parse_shortest(const std::string& text) {
   if (first == std::string::npos) return {};
   const std::size_t last = mantissa.find_last_of("123456789");
   shortest_decimal result;
-  if (exponent_at < text.size()) result.decade = std::stoi(text.substr(exponent_at + 1));
+  if (exponent_at < text.size()) result.exponent = std::stoi(text.substr(exponent_at + 1));
   const auto places = [](std::size_t from, std::size_t to) {
     return static_cast<int>(static_cast<std::ptrdiff_t>(to) - static_cast<std::ptrdiff_t>(from));
   };
-  result.decade += first < point ? places(first, point) - 1 : -places(point, first);
+  result.exponent += first < point ? places(first, point) - 1 : -places(point, first);
   result.digits = places(first, last) + 1 - (first < point && point < last ? 1 : 0);
   return result;
 }
@@ -154,33 +154,33 @@ shortest_decimal parse_shortest(const std::string& text) {
 struct float_range {
   std::vector<double> distinct;  // finite, ascending
   bool integral = true;
-  int high = 0;             // the largest decade, ignoring zeros
-  int low = 0;              // the smallest decade
+  int high = 0;             // the largest exponent, ignoring zeros
+  int low = 0;              // the smallest exponent
   int digits = 1;           // the largest number of significant digits
   int fraction_digits = 0;  // the largest number of digits after the decimal point
 };
 
 float_range range_of(const std::vector<double>& values, shortest_text shortest,
-                     element_counter& count) {
+                     checkpoint_caller& checkpoint) {
   float_range range;
   for (const double value : values)
     if (std::isfinite(value)) range.distinct.push_back(value);
   std::sort(range.distinct.begin(), range.distinct.end(), [&](double one, double other) {
-    count();
+    checkpoint();
     return one < other;
   });
   range.distinct.erase(std::unique(range.distinct.begin(), range.distinct.end()),
                        range.distinct.end());
   bool first = true;
   for (const double value : range.distinct) {
-    count();
+    checkpoint();
     range.integral = range.integral && std::trunc(value) == value;
     if (value == 0) continue;
     const shortest_decimal decimal = parse_shortest(shortest(value));
-    range.high = first ? decimal.decade : std::max(range.high, decimal.decade);
-    range.low = first ? decimal.decade : std::min(range.low, decimal.decade);
+    range.high = first ? decimal.exponent : std::max(range.high, decimal.exponent);
+    range.low = first ? decimal.exponent : std::min(range.low, decimal.exponent);
     range.digits = std::max(range.digits, decimal.digits);
-    range.fraction_digits = std::max(range.fraction_digits, decimal.digits - 1 - decimal.decade);
+    range.fraction_digits = std::max(range.fraction_digits, decimal.digits - 1 - decimal.exponent);
     first = false;
   }
   return range;
@@ -188,9 +188,9 @@ float_range range_of(const std::vector<double>& values, shortest_text shortest,
 
 // The values ascend, and so do their texts, so only neighbours can have the same text.
 bool tells_apart(const float_format& format, const std::vector<double>& distinct,
-                 element_counter& count) {
+                 checkpoint_caller& checkpoint) {
   for (std::size_t i = 1; i < distinct.size(); ++i) {
-    count();
+    checkpoint();
     if (format(distinct[i - 1]) == format(distinct[i])) return false;
   }
   return true;
@@ -201,10 +201,10 @@ bool tells_apart(const float_format& format, const std::vector<double>& distinct
 // magnitude get a common power of ten in front if that loses no digit. More digits are added until
 // different values look different.
 float_format choose_format(const std::vector<double>& values, shortest_text shortest, int precision,
-                           element_counter& count) {
+                           checkpoint_caller& checkpoint) {
   constexpr int widest_whole = 9, widest_span = 4, highest_plain = 4, lowest_plain = -1;
   constexpr int highest_without_exponent = 15, lowest_without_exponent = -4;
-  const float_range range = range_of(values, shortest, count);
+  const float_range range = range_of(values, shortest, checkpoint);
   float_format format;
   if (range.integral && range.high < widest_whole) return format;
   if (range.integral || range.high - range.low > widest_span) {
@@ -217,7 +217,8 @@ float_format choose_format(const std::vector<double>& values, shortest_text shor
   }
   const int needed = format.exponent ? range.digits - 1 : range.fraction_digits + format.scale;
   format.digits = std::min(precision, needed);
-  while (format.digits < needed && !tells_apart(format, range.distinct, count)) ++format.digits;
+  while (format.digits < needed && !tells_apart(format, range.distinct, checkpoint))
+    ++format.digits;
   return format;
 }
 
@@ -234,22 +235,22 @@ std::string padded(const std::string& text, std::size_t width) {
   return std::string(width - std::min(width, width_of(text)), ' ') + text;
 }
 
-void pad(std::vector<std::string>& texts, element_counter& count) {
+void pad(std::vector<std::string>& texts, checkpoint_caller& checkpoint) {
   std::size_t width = 0;
   for (const auto& text : texts) width = std::max(width, width_of(text));
   for (auto& text : texts) {
-    count();
+    checkpoint();
     text = padded(text, width);
   }
 }
 
 template <class T>
 std::vector<T> gather(const tensor& source, const std::vector<shown_axis>& axes,
-                      element_counter& count) {
+                      checkpoint_caller& checkpoint) {
   std::vector<T> values;
   const std::byte* base = source.storage().data();
   for_each_shown(axes, source.layout(), [&](index_t position) {
-    count();
+    checkpoint();
     values.push_back(detail::load_element<T>(base + position * static_cast<index_t>(sizeof(T))));
   });
   source.storage().check();
@@ -262,34 +263,34 @@ struct texts {
 };
 
 texts format_reals(const std::vector<double>& values, shortest_text shortest, int precision,
-                   element_counter& count) {
-  const auto format = choose_format(values, shortest, precision, count);
+                   checkpoint_caller& checkpoint) {
+  const auto format = choose_format(values, shortest, precision, checkpoint);
   texts result{{}, format.scale};
   for (const double value : values) {
-    count();
+    checkpoint();
     result.elements.push_back(format(value));
   }
-  pad(result.elements, count);
+  pad(result.elements, checkpoint);
   return result;
 }
 
 texts format_complex(const std::vector<complex>& values, shortest_text shortest, int precision,
-                     element_counter& count) {
+                     checkpoint_caller& checkpoint) {
   std::vector<double> parts;
   for (const auto& value : values) parts.insert(parts.end(), {value.real(), value.imag()});
-  const auto format = choose_format(parts, shortest, precision, count);
+  const auto format = choose_format(parts, shortest, precision, checkpoint);
   std::vector<std::string> reals, imaginaries;
   for (const auto& value : values) {
-    count();
+    checkpoint();
     reals.push_back(format(value.real()));
     const std::string text = format(value.imag());
     imaginaries.push_back(text[0] == '-' ? text : "+" + text);
   }
-  pad(reals, count);
-  pad(imaginaries, count);
+  pad(reals, checkpoint);
+  pad(imaginaries, checkpoint);
   texts result{{}, format.scale};
   for (std::size_t i = 0; i < values.size(); ++i) {
-    count();
+    checkpoint();
     result.elements.push_back(reals[i] + imaginaries[i] + "j");
   }
   return result;
@@ -321,12 +322,12 @@ std::string text_at(const tensor& source, index_t position) {
 }
 
 texts format_logical(const tensor& source, const logical_dtype& logical, const layout& elements,
-                     const std::vector<shown_axis>& axes, element_counter& count) {
+                     const std::vector<shown_axis>& axes, checkpoint_caller& checkpoint) {
   texts result;
   const bool is_text = has_character_axis(logical);
   const auto* const base = source.storage().data();
   for_each_shown(axes, elements, [&](index_t position) {
-    count();
+    checkpoint();
     if (is_text) {
       result.elements.push_back(text_at(source, position));
       return;
@@ -336,29 +337,29 @@ texts format_logical(const tensor& source, const logical_dtype& logical, const l
         time_text(logical, detail::load_element<std::int64_t>(base + position * width)));
   });
   source.storage().check();
-  pad(result.elements, count);
+  pad(result.elements, checkpoint);
   return result;
 }
 
 texts format_elements(const tensor& source, const std::vector<shown_axis>& axes, int precision,
-                      element_counter& count) {
+                      checkpoint_caller& checkpoint) {
   return visit(source.dtype(), all_types{}, [&]<class T>(std::type_identity<T>) {
-    const std::vector<T> values = gather<T>(source, axes, count);
+    const std::vector<T> values = gather<T>(source, axes, checkpoint);
     if constexpr (detail::is_complex<T>) {
       return format_complex({values.begin(), values.end()}, shortest<typename T::value_type>,
-                            precision, count);
+                            precision, checkpoint);
     } else if constexpr (std::is_integral_v<T>) {
       texts result;
       for (const T value : values) {
-        count();
+        checkpoint();
         if constexpr (std::is_same_v<T, bool>)
           result.elements.emplace_back(value ? "True" : "False");
         else result.elements.push_back(std::to_string(value));
       }
-      pad(result.elements, count);
+      pad(result.elements, checkpoint);
       return result;
     } else {
-      return format_reals({values.begin(), values.end()}, shortest<T>, precision, count);
+      return format_reals({values.begin(), values.end()}, shortest<T>, precision, checkpoint);
     }
   });
 }
@@ -368,8 +369,8 @@ texts format_elements(const tensor& source, const std::vector<shown_axis>& axes,
 class bracket_writer {
  public:
   bracket_writer(const std::vector<shown_axis>& axes, const std::vector<std::string>& elements,
-                 index_t line_width, element_counter& count)
-      : axes_(axes), elements_(elements), line_width_(line_width), count_(count) {}
+                 index_t line_width, checkpoint_caller& checkpoint)
+      : axes_(axes), elements_(elements), line_width_(line_width), checkpoint_(checkpoint) {}
 
   std::string write() {
     if (axes_.empty()) return elements_.front();
@@ -403,7 +404,7 @@ class bracket_writer {
     const auto width = static_cast<std::size_t>(std::max<index_t>(line_width_, 0));
     std::size_t column = indent;
     const auto put = [&](const std::string& word) {
-      count_();
+      checkpoint_();
       // The closing brackets take as many columns as the opening ones.
       if (column > indent && column + 1 + word.size() + indent > width) {
         text_ += '\n' + std::string(indent, ' ');
@@ -425,7 +426,7 @@ class bracket_writer {
   const std::vector<shown_axis>& axes_;
   const std::vector<std::string>& elements_;
   const index_t line_width_;
-  element_counter& count_;
+  checkpoint_caller& checkpoint_;
   std::size_t next_ = 0;
   std::string text_;
 };
@@ -442,14 +443,14 @@ std::string to_string(const tensor& source, const print_options& options) {
     if (logical) require_storage(*logical, source.dtype(), source.shape());
     const layout elements = logical_layout(source, logical);
     const auto axes = choose(elements, options);
-    element_counter count(options.checkpoint);
-    const texts shown = logical ? format_logical(source, *logical, elements, axes, count)
-                                : format_elements(source, axes, options.precision, count);
+    checkpoint_caller checkpoint(options.checkpoint);
+    const texts shown = logical ? format_logical(source, *logical, elements, axes, checkpoint)
+                                : format_elements(source, axes, options.precision, checkpoint);
     const std::string dtype_name =
         logical ? name(*logical, source.shape()) : std::string(name(source.dtype()));
     const std::string scale = shown.scale == 0 ? "" : fmt::format("1e{:+03} *\n", shown.scale);
-    return scale + bracket_writer(axes, shown.elements, options.line_width, count).write() + "\n" +
-           dtype_name + " " + to_string(elements.shape());
+    return scale + bracket_writer(axes, shown.elements, options.line_width, checkpoint).write() +
+           "\n" + dtype_name + " " + to_string(elements.shape());
   });
 }
 

@@ -25,7 +25,7 @@ std::size_t alignment_of(dtype type) {
 }
 
 // The largest position, stride or difference of positions in a tensor.
-index_t most_position(std::size_t item_bytes) {
+index_t position_max(std::size_t item_bytes) {
   return (index_t{1} << 62) / static_cast<index_t>(item_bytes);
 }
 
@@ -33,7 +33,7 @@ index_t most_position(std::size_t item_bytes) {
 // The limit is below 2^63, so that sums of two such numbers do not overflow. An empty layout is
 // checked as if its empty axes had one position.
 bool byte_positions_fit(const layout& geometry, std::size_t item_bytes) {
-  const index_t most = most_position(item_bytes);
+  const index_t most = position_max(item_bytes);
   const auto within = [most](index_t value) { return value >= -most && value <= most; };
   index_t reach = 0;
   for (index_t axis = 0; axis < geometry.rank(); ++axis) {
@@ -51,7 +51,7 @@ bool byte_positions_fit(const layout& geometry, std::size_t item_bytes) {
 // Replaces unused strides, those of axes with at most one position, by 1 if scaling them to bytes
 // would overflow.
 layout without_idle_strides(const layout& geometry, std::size_t item_bytes) {
-  const index_t most = most_position(item_bytes);
+  const index_t most = position_max(item_bytes);
   dims strides = geometry.strides();
   for (index_t axis = 0; axis < geometry.rank(); ++axis)
     if (geometry.shape()[axis] <= 1 && (strides[axis] < -most || strides[axis] > most))
@@ -83,7 +83,7 @@ void require_inside(const storage& bytes, dtype type, const layout& geometry) {
                  "copy the bytes into a fresh tensor first"});
 }
 
-const layout& no_elements() noexcept {
+const layout& empty_layout() noexcept {
   static const layout rank_1(dims{0});
   return rank_1;
 }
@@ -118,14 +118,14 @@ storage larger(const storage& old, std::size_t bytes, const layout& wanted, dtyp
 
 // ---- making -------------------------------------------------------------------------------------
 
-tensor::tensor() : dtype_(dtype::float32), layout_(no_elements()) {}
+tensor::tensor() : dtype_(dtype::float32), layout_(empty_layout()) {}
 
 // Moving a layout only copies it. The tensor that was moved from has no bytes any more, so it gets
 // an empty layout.
 tensor::tensor(tensor&& other) noexcept
     : storage_(std::move(other.storage_)),
       dtype_(other.dtype_),
-      layout_(std::exchange(other.layout_, no_elements())) {}
+      layout_(std::exchange(other.layout_, empty_layout())) {}
 
 tensor& tensor::operator=(tensor&& other) noexcept {
   tensor moved(std::move(other));

@@ -174,9 +174,9 @@ TEST(Unpublished, GenerationsAreSeenByNobodyElse) {
   EXPECT_EQ(other.latest().generation(), 3u);
   EXPECT_EQ(observe(other.latest()), made.told[2]);
   EXPECT_EQ(code_of([&] { other.begin(at_once); }), errc::busy);
-  EXPECT_EQ(made.held->unpublished(), 1u);
+  EXPECT_EQ(made.held->unpublished_count(), 1u);
   made.publish();
-  EXPECT_EQ(made.held->unpublished(), 0u);
+  EXPECT_EQ(made.held->unpublished_count(), 0u);
   EXPECT_EQ(other.latest().generation(), 4u);
   EXPECT_EQ(code_of([&] { other.begin(at_once); }), errc::busy);
   made.end();
@@ -477,7 +477,7 @@ TEST(Unpublished, ACommitPublishesWhatWasBefore) {
     EXPECT_EQ(change.commit(), 5u);
     made.published.back().ended = files.changes();
   }
-  EXPECT_EQ(made.held->unpublished(), 0u);
+  EXPECT_EQ(made.held->unpublished_count(), 0u);
   expect_in_order_after_crashes(made, 0, random);
   made.end();
   EXPECT_EQ(observe(made.container.latest()), made.told.back());

@@ -42,7 +42,7 @@ class DecodedTiles : public testing::Test {
 
   // Asks for a tile of that size whose bytes are its number. By default, it counts 2 KiB.
   decoded_tiles::result get(int number,
-                            std::size_t bytes = 2 * kibibyte - decoded_tiles::bytes_beside) {
+                            std::size_t bytes = 2 * kibibyte - decoded_tiles::overhead_bytes) {
     return tiles_.get(named(owner_, number), [&] {
       ++loads_;
       return bytes_of(number, bytes);
@@ -141,7 +141,7 @@ TEST_F(DecodedTiles, TakeAtMostTheirShareAndTheOldestGoFirst) {
 // decoded.3
 TEST_F(DecodedTiles, OfFewBytesCountWhatTheirNamesTake) {
   for (int number = 0; number < 100; ++number) get(number, 1);
-  EXPECT_EQ(tiles_.held_bytes(), 7 * (1 + decoded_tiles::bytes_beside));
+  EXPECT_EQ(tiles_.held_bytes(), 7 * (1 + decoded_tiles::overhead_bytes));
   EXPECT_EQ(tokens_.held_bytes(), tiles_.held_bytes());
   tiles_.clear();
   EXPECT_EQ(tokens_.held_bytes(), 0U);
@@ -159,7 +159,7 @@ TEST_F(DecodedTiles, LeaveALimitedPoolToItsOtherUsers) {
   EXPECT_EQ(tiles.capacity_bytes(), 32 * mebibyte);
   for (int number = 0; number < 6; ++number)
     tiles.get(named(owner_, number), [&] { return bytes_of(number, 8 * mebibyte); });
-  EXPECT_EQ(tiles.held_bytes(), 3 * (8 * mebibyte + decoded_tiles::bytes_beside));
+  EXPECT_EQ(tiles.held_bytes(), 3 * (8 * mebibyte + decoded_tiles::overhead_bytes));
   pool.set_limit_bytes(0);
   EXPECT_EQ(tiles.capacity_bytes(), share);
 }
@@ -198,7 +198,7 @@ TEST_F(DecodedTiles, GoWithTheirOwner) {
   tiles_.get(tile, load);
   others.get(tile, load);
   EXPECT_FALSE(finds(1)) << "another owner";
-  EXPECT_EQ(tokens_.held_bytes(), 3 * (kibibyte + decoded_tiles::bytes_beside));
+  EXPECT_EQ(tokens_.held_bytes(), 3 * (kibibyte + decoded_tiles::overhead_bytes));
   owner.reset();
   EXPECT_EQ(tokens_.held_bytes(), 2 * kibibyte);
   EXPECT_EQ(others.held_bytes(), 0U);
@@ -223,7 +223,7 @@ TEST_F(DecodedTiles, AreForgottenOnRequestAndWithTheExecutor) {
   {
     decoded_tiles others{tokens_};
     others.get(named(owner_, 0), [] { return bytes_of(0, kibibyte); });
-    EXPECT_EQ(tokens_.held_bytes(), 3 * kibibyte + decoded_tiles::bytes_beside);
+    EXPECT_EQ(tokens_.held_bytes(), 3 * kibibyte + decoded_tiles::overhead_bytes);
   }
   EXPECT_EQ(tokens_.held_bytes(), 2 * kibibyte);
   EXPECT_TRUE(finds(0));

@@ -61,7 +61,7 @@ int run(const append_options& options) {
                      generation));
     note(cost.to_string());
   }
-  return exit_yes;
+  return exit_success;
 }
 
 }  // namespace

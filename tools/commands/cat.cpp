@@ -162,7 +162,7 @@ int run(const cat_options& options) {
   const operand source = files.open(with_raw_options(parse_address(options.source), options.raw));
   if (options.csv) {
     print_csv(source);
-    return exit_yes;
+    return exit_success;
   }
   const print_options style{.line_width = options.line_width,
                             .threshold = options.all ? std::numeric_limits<index_t>::max() : 1000,
@@ -173,7 +173,7 @@ int run(const cat_options& options) {
   print_in_pieces((source.elements && !silent.check ? to_string(*source.elements, style)
                                                     : preview(source.values, style)) +
                   '\n');
-  return exit_yes;
+  return exit_success;
 }
 
 }  // namespace

@@ -274,7 +274,7 @@ int run(const convert_options& options) {
     note_other_values(files, source);
   if (options.json) print_report(nlohmann::json{{"converted", json}, {"cost", cost.to_json()}});
   else if (!options.engine.quiet) note(cost.to_string());
-  return exit_yes;
+  return exit_success;
 }
 
 }  // namespace

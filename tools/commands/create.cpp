@@ -111,7 +111,7 @@ int run(const create_options& options) {
     note(fmt::format("{}: {} {} in generation {}", target.label(), type_name,
                      to_string(shown_shape), generation));
   }
-  return exit_yes;
+  return exit_success;
 }
 
 }  // namespace

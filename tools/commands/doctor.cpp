@@ -210,7 +210,7 @@ int run(const doctor_options& options) {
     note_failure(*found.reclaim_failure);
     return code_of(*found.reclaim_failure);
   }
-  return count_of(sections, verdict::problem) == 0 ? exit_yes : exit_differ;
+  return count_of(sections, verdict::problem) == 0 ? exit_success : exit_found_problem;
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ int run(const du_options& options) {
   const space_report report = container::open(source.file).space();
   if (options.json) print_json(to_json(source.file, report));
   else print(report);
-  int code = exit_yes;
+  int code = exit_success;
   for (const array_space& array : report.arrays) {
     if (!array.problem) continue;
     note(fmt::format("shale: {}", array.problem->what()));

@@ -169,7 +169,7 @@ std::vector<disk_speed> measure_disks(const std::set<std::string>& paths) {
 int run(const eval_options& options) {
   if (options.functions) {
     print_functions(options.json);
-    return exit_yes;
+    return exit_success;
   }
   if (options.expression.empty())
     throw error(errc::invalid_argument, "eval: an expression is missing",
@@ -195,7 +195,7 @@ int run(const eval_options& options) {
   if (type) value = astype(value, *type);
   if (options.plan) {
     print_plan(value, options);
-    return exit_yes;
+    return exit_success;
   }
   outcome result = compute(value, output, type, options);
   report cost = work.finish();
@@ -205,13 +205,13 @@ int run(const eval_options& options) {
     result.json["cost"] = cost.to_json();
     if (output) print_report(result.json);
     else print_json(result.json);
-    return exit_yes;
+    return exit_success;
   }
   if (!result.data.empty()) print_data(fmt::format("{}\n", result.data));
-  if (options.engine.quiet) return exit_yes;
+  if (options.engine.quiet) return exit_success;
   if (!result.note.empty()) note(result.note);
   note(cost.to_string());
-  return exit_yes;
+  return exit_success;
 }
 
 }  // namespace

@@ -175,20 +175,20 @@ int list_file(const std::string& text, const ls_options& options, separator& bet
     const snapshot& generation = files.generation_of(source.file);
     between.before_list(text);
     print_names(generation);
-    return exit_yes;
+    return exit_success;
   }
   if (!detailed && source.format == file_format::npz && source.array.empty()) {
     // The list includes members that Shale cannot read.
     const std::vector<std::string> names = files.archive_at(source.file).names();
     between.before_list(text);
     for (const std::string& name : names) print_name(name);
-    return exit_yes;
+    return exit_success;
   }
   if (!detailed && names_level(files, source)) {
     const std::vector<level_entry> children = children_of(files, source, options.recursive);
     between.before_list(text);
     for (const level_entry& child : children) print_name(child.name);
-    return exit_yes;
+    return exit_success;
   }
   const std::vector<array_facts> arrays = described(files, source, options.recursive);
   if (detailed) {
@@ -327,24 +327,24 @@ int describe_file(const std::string& text, const ls_options& options, nlohmann::
 
 int list_files(const ls_options& options) {
   separator between(options.sources.size() > 1 || options.chunks);
-  int code = exit_yes;
+  int code = exit_success;
   for (const std::string& source : options.sources) {
     const int result = note_if_it_fails([&] {
       return options.chunks ? list_chunks(source, between) : list_file(source, options, between);
     });
-    if (code == exit_yes) code = result;
+    if (code == exit_success) code = result;
   }
   return code;
 }
 
 // The JSON of one file is a list of its arrays; the JSON of several files is a list of objects.
 int describe_files(const ls_options& options) {
-  int code = exit_yes;
+  int code = exit_success;
   nlohmann::json all = nlohmann::json::array();
   for (const std::string& source : options.sources) {
     nlohmann::json arrays;
     const int result = note_if_it_fails([&] { return describe_file(source, options, arrays); });
-    if (code == exit_yes) code = result;
+    if (code == exit_success) code = result;
     all.push_back({{"file", source}, {"arrays", std::move(arrays)}});
   }
   print_json(all);

@@ -34,7 +34,7 @@ int run(int argc, char** argv) {
     return exit_usage;
   }
   print_data(made.answer);
-  return exit_yes;
+  return exit_success;
 }
 
 // Returns the exit code. A command that a broken pipe ends prints no message.

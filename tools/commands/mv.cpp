@@ -56,7 +56,7 @@ int run(const mv_options& options) {
   else if (!options.quiet)
     note(
         fmt::format("{}: now {} in generation {}", from.label(), label(from.file, to), generation));
-  return exit_yes;
+  return exit_success;
 }
 
 }  // namespace

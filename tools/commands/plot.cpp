@@ -154,7 +154,7 @@ int run(const plot_options& options) {
                               : std::string("every element"),
                      range.found ? fmt::format("{:g} to {:g}", range.low, range.high)
                                  : std::string("none of them finite")));
-  return exit_yes;
+  return exit_success;
 }
 
 }  // namespace

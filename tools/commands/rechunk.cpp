@@ -59,7 +59,7 @@ int show_plan(const rechunk_options& options, const address& target, const dims&
   });
   if (options.json) print_json(to_json_of(plan));
   else print_data(text_of(plan) + "\n");
-  return exit_yes;
+  return exit_success;
 }
 
 // Makes the new array in the place of the old one, which is read from the previous generation.
@@ -98,7 +98,7 @@ int run(const rechunk_options& options) {
     note(text_of(plan));
     note(cost.to_string());
   }
-  return exit_yes;
+  return exit_success;
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ int run(const resize_options& options) {
   else if (!options.engine.quiet)
     note(fmt::format("{}: {} instead of {} in generation {}", target.label(), to_string(shape),
                      to_string(before), generation));
-  return exit_yes;
+  return exit_success;
 }
 
 }  // namespace

@@ -77,7 +77,7 @@ int run(const rm_options& options) {
     throw;
   }
   print();
-  return exit_yes;
+  return exit_success;
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ int run(const set_options& options) {
     note(fmt::format("{}: {} attribute{} in generation {}", target.label(), now.size(),
                      now.size() == 1 ? "" : "s", generation));
   }
-  return exit_yes;
+  return exit_success;
 }
 
 }  // namespace

@@ -114,7 +114,7 @@ int run(const stats_options& options) {
                               {"std", to_json(found.std)},
                               {"cost", cost.to_json()}};
     print_json(json);
-    return exit_yes;
+    return exit_success;
   }
   facts list;
   list.add("count", format_count(found.count));
@@ -127,7 +127,7 @@ int run(const stats_options& options) {
   list.add("std", to_text(found.std));
   print_data(list.to_string());
   if (!options.engine.quiet) note(cost.to_string());
-  return exit_yes;
+  return exit_success;
 }
 
 }  // namespace

@@ -119,8 +119,8 @@ int run(const verify_options& options) {
       note(fmt::format("{} in {}: {}", format_bytes(found.data_bytes), format_seconds(cost.seconds),
                        format_rate(found.data_bytes, cost.seconds)));
   }
-  if (!found.findings.empty()) return exit_differ;
-  return found.unchecked.empty() ? exit_yes : exit_unsupported;
+  if (!found.findings.empty()) return exit_found_problem;
+  return found.unchecked.empty() ? exit_success : exit_unsupported;
 }
 
 }  // namespace

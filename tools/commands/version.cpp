@@ -27,7 +27,7 @@ int run(const version_options& options) {
                         {"libraries", nlohmann::json::object()}};
     for (const auto& [name, number] : libraries()) json["libraries"][name] = number;
     print_json(json);
-    return exit_yes;
+    return exit_success;
   }
   facts list;
   list.add("shale", std::string(version()));
@@ -36,7 +36,7 @@ int run(const version_options& options) {
   list.add("compiler", compiler());
   for (const auto& [name, number] : libraries()) list.add(name, number);
   print_data(list.to_string());
-  return exit_yes;
+  return exit_success;
 }
 
 }  // namespace

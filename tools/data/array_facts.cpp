@@ -214,11 +214,11 @@ array_facts describe_raw(const address& source) {
 }
 
 int note_problems(const std::vector<array_facts>& arrays) {
-  int code = exit_yes;
+  int code = exit_success;
   for (const array_facts& array : arrays) {
     if (!array.problem) continue;
     note(fmt::format("shale: {}", array.problem->what()));
-    if (code == exit_yes) code = code_of(*array.problem);
+    if (code == exit_success) code = code_of(*array.problem);
   }
   return code;
 }

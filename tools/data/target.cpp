@@ -243,7 +243,8 @@ bool is_better_rechunked(const array& from, const writable_array& to) {
 // The transaction keeps a mapping of each dense array until it ends. The pages of the mapping are
 // removed from resident memory here, so that many arrays need no more memory than one.
 void write_whole(const writable_array& made, const contents& source) {
-  const array* const whole = source.from && source.from->whole ? &*source.from->whole : nullptr;
+  const array* const whole =
+      source.original && source.original->whole ? &*source.original->whole : nullptr;
   if (whole && is_better_rechunked(*whole, made)) {
     rechunk(*whole, made);
     return;
@@ -270,12 +271,13 @@ void settle_logical_dtype(attribute_list& attributes, const contents& source, wr
     return;
   }
   const auto known = parse_logical_dtype(before);
-  const bool is_copied = source.from && std::any_of(source.from->attributes.begin(),
-                                                    source.from->attributes.end(), is_logical);
+  const bool is_copied =
+      source.original && std::any_of(source.original->attributes.begin(),
+                                     source.original->attributes.end(), is_logical);
   // If a copy has no logical dtype here, it has lost it, as a slice without the axis of characters
   // does. A logical dtype of a later version may fit the same integers.
   const bool stays = known ? !is_copied && can_stand_for(*known, done.type, shape)
-                           : !source.from || done.type == source.from->spec.dtype;
+                           : !source.original || done.type == source.original->spec.dtype;
   if (stays || before.empty()) return;
   std::erase_if(attributes, is_logical);
   done.not_kept.push_back(fmt::format("logical dtype {}: the elements are {} {}", before,
@@ -329,8 +331,8 @@ written put_array(transaction& change, const std::string& file, const std::strin
   if (before) {
     model = spec_of(*before);
     attributes = before->attributes();
-  } else if (source.from) {
-    model = source.from->spec;
+  } else if (source.original) {
+    model = source.original->spec;
   }
   written done{.type = chosen_dtype(source, before)};
   chosen_form form = form_for(done.type, source.values.shape(), model, options.form);
@@ -342,9 +344,9 @@ written put_array(transaction& change, const std::string& file, const std::strin
     form.spec.codec = done.choice->codec;
   }
   std::move(form.not_kept.begin(), form.not_kept.end(), std::back_inserter(done.not_kept));
-  if (source.from)
-    attributes.insert(attributes.end(), source.from->attributes.begin(),
-                      source.from->attributes.end());
+  if (source.original)
+    attributes.insert(attributes.end(), source.original->attributes.begin(),
+                      source.original->attributes.end());
   settle_logical_dtype(attributes, source, done);
   write_whole(before ? change.create_or_replace(name, form.spec) : change.create(name, form.spec),
               source);

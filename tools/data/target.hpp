@@ -47,7 +47,7 @@ std::optional<origin> origin_of(const operand& source);
 struct contents {
   expr values;
   std::optional<dtype> type = std::nullopt;             ///< if the user asks for a dtype
-  std::optional<origin> from = std::nullopt;            ///< if the values are a copy
+  std::optional<origin> original = std::nullopt;        ///< if the values are a copy
   std::optional<logical_dtype> logical = std::nullopt;  ///< what the values stand for
 };
 

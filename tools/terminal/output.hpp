@@ -10,11 +10,11 @@ namespace shale::tools {
 
 /// The exit codes of the command. Scripts rely on these numbers.
 enum exit_code : int {
-  exit_yes = 0,
-  exit_differ = 1,   ///< verify found damage, or doctor found a problem
-  exit_usage = 2,    ///< invalid_argument
-  exit_failed = 3,   ///< io, and every error code without an exit code of its own
-  exit_corrupt = 4,  ///< from every command but verify
+  exit_success = 0,
+  exit_found_problem = 1,  ///< verify found damage, or doctor found a problem
+  exit_usage = 2,          ///< invalid_argument
+  exit_failed = 3,         ///< io, and every error code without an exit code of its own
+  exit_corrupt = 4,        ///< from every command but verify
   exit_unsupported = 5,
   exit_interrupted = 130,
 };

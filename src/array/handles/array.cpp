@@ -27,9 +27,9 @@ namespace {
 
 // The byte range of the region if it is contiguous in a row-major array of that shape, else
 // nothing.
-std::optional<byte_range> contiguous_range(const region& where, const dims& shape,
+std::optional<byte_range> contiguous_range(const region& part, const dims& shape,
                                            std::size_t item) {
-  const layout view = detail::narrowed(layout(shape), where);
+  const layout view = detail::narrowed(layout(shape), part);
   if (!view.is_contiguous()) return std::nullopt;
   return byte_range{static_cast<std::size_t>(view.offset()) * item,
                     static_cast<std::size_t>(view.size()) * item};
@@ -258,15 +258,15 @@ void array::implementation::read(const region& part, const tensor& result, execu
   }
 }
 
-tensor array::read(const region& where) const {
+tensor array::read(const region& part) const {
   auto& self = state();
   executor& on = executor::current();
   return detail::reporting(
-      [&] { return fmt::format("read {} of {}", to_string(where), self.label()); },
+      [&] { return fmt::format("read {} of {}", to_string(part), self.label()); },
       [&] {
-        require_inside(where, shape());
-        const tensor result = tensor::empty(where.shape, dtype(), &on.pool());
-        self.read(where, result, on);
+        require_inside(part, shape());
+        const tensor result = tensor::empty(part.shape, dtype(), &on.pool());
+        self.read(part, result, on);
         return result;
       });
 }

@@ -131,19 +131,19 @@ std::shared_ptr<arrays::shared_transaction> container::implementation::begin(
     throw error(errc::access_denied, "the container was opened for reading",
                 {"file " + path, "open it with open_mode::write"});
   const steady::time_point deadline = steady::now() + timeout;
-  const auto busy = [&](const char* why) {
-    return error(errc::busy, why,
+  const auto busy = [&](const char* reason) {
+    return error(errc::busy, reason,
                  {"file " + path, fmt::format("waited {} ms for it", timeout.count())});
   };
   std::unique_lock lock(to->turn, std::defer_lock);
   if (!retry_until(deadline, [&] { return lock.try_lock(); }))
     throw busy("another thread of this process begins a transaction");
-  arrays::commit_pipeline::permission may;
-  if (!retry_until(deadline, [&] { return (may = pipeline->reserve()).granted; }))
+  arrays::commit_pipeline::permission permission;
+  if (!retry_until(deadline, [&] { return (permission = pipeline->reserve()).granted; }))
     throw busy("another transaction of this process holds the file");
   try {
-    if (may.on_written == nullptr) return begin_anew(*to, pipeline, deadline);
-    auto inner = format::begin_on_written(may.on_written);
+    if (permission.on_written == nullptr) return begin_anew(*to, pipeline, deadline);
+    auto inner = format::begin_on_written(permission.on_written);
     auto base = inner.pin_base();
     return std::make_shared<arrays::shared_transaction>(reader, pipeline, std::move(inner),
                                                         std::move(base));

@@ -31,7 +31,7 @@ struct transaction::parts {
       : owner(std::move(from)),
         held_writer(*owner),
         generation(held_writer.base().generation + 1),
-        on_unpublished(held_writer.unpublished() != 0),
+        on_unpublished(held_writer.unpublished_count() != 0),
         reader(held_writer.file().reader(held_writer.base().end_of_file)),
         root(held_writer.base().generation == 0 ? root_fields{}
                                                 : reader.load_root(held_writer.base())),
@@ -401,7 +401,7 @@ std::uint64_t transaction::metadata_bytes_written() const noexcept {
 
 transaction begin_on_written(std::shared_ptr<writer> held) {
   return with_context("begin transaction", [&] {
-    if (held->unpublished() >= unpublished_max)
+    if (held->unpublished_count() >= unpublished_max)
       throw error(errc::busy, "too many generations are not published yet",
                   {"file " + held->file().path, fmt::format("at most {}", unpublished_max)});
     held->adopt_written();

@@ -302,7 +302,7 @@ std::uint64_t writer::publish_written(const std::function<void(std::uint64_t)>& 
   }
 }
 
-std::uint64_t writer::unpublished() const noexcept {
+std::uint64_t writer::unpublished_count() const noexcept {
   const std::lock_guard lock(mutex_);
   const auto newest = newest_slot(both_);
   return base_.generation - (newest ? both_[*newest].fields->generation : 0);
@@ -316,8 +316,8 @@ bool writer::is_awaited() const noexcept {
 // Whether somebody may read a base that was never published. Its bytes may end after those of both
 // superblocks.
 bool writer::is_lost_base_read() const noexcept {
-  if (unpublished() == 0) return false;
-  const std::uint64_t newest = base_.generation - unpublished();
+  if (unpublished_count() == 0) return false;
+  const std::uint64_t newest = base_.generation - unpublished_count();
   try {
     const pin_scan held = scan_pins(*lock_, file_->path);
     return held.foreign || (!held.pins.empty() && held.pins.back().last > newest);

@@ -31,8 +31,8 @@
 
 namespace shale::format {
 
-/// Threads  one thread at a time. `publish_written` and `unpublished` may be called by another one
-///          beside a transaction, its beginning and its end
+/// Threads  one thread at a time. `publish_written` and `unpublished_count` may be called by another
+///          one beside a transaction, its beginning and its end
 class writer {
  public:
   /// The writer of a file that is being created. The file has no name yet, so nobody else can open
@@ -128,7 +128,7 @@ class writer {
   std::uint64_t publish_written(const std::function<void(std::uint64_t)>& after_sync = {});
 
   /// How far the base is ahead of the newest generation that was published.
-  std::uint64_t unpublished() const noexcept;
+  std::uint64_t unpublished_count() const noexcept;
 
   /// Whether another writer waits for the writer lock.
   bool is_awaited() const noexcept;

@@ -207,11 +207,11 @@ bool computes_elements(const node& value) noexcept {
          std::holds_alternative<cast_node>(value.content);
 }
 
-std::vector<node_ref> inputs_of(const node& value, walk how) {
+std::vector<node_ref> inputs_of(const node& value, walk reach) {
   if (const auto* operation = std::get_if<operation_node>(&value.content))
     return {operation->inputs.begin(), operation->inputs.end()};
   if (const auto* cast = std::get_if<cast_node>(&value.content)) return {cast->input};
-  if (how == walk::within_a_pass) return {};
+  if (reach == walk::within_a_pass) return {};
   if (const auto* staged = std::get_if<staged_leaf>(&value.content)) {
     if (staged->from->factor) return {staged->from->input, staged->from->factor};
     return {staged->from->input};
@@ -232,12 +232,12 @@ std::vector<node_ref> generator_inputs(const node& leaf) {
   return {};
 }
 
-std::vector<node_ref> post_order(const node_ref& root, walk how) {
+std::vector<node_ref> post_order(const node_ref& root, walk reach) {
   std::set<const node*> seen;
-  return post_order(root, how, seen);
+  return post_order(root, reach, seen);
 }
 
-std::vector<node_ref> post_order(const node_ref& root, walk how, std::set<const node*>& seen) {
+std::vector<node_ref> post_order(const node_ref& root, walk reach, std::set<const node*>& seen) {
   struct visit {
     node_ref value;
     std::vector<node_ref> inputs;
@@ -246,7 +246,7 @@ std::vector<node_ref> post_order(const node_ref& root, walk how, std::set<const 
   std::vector<node_ref> order;
   std::vector<visit> open;
   const auto enter = [&](const node_ref& value) {
-    if (seen.insert(value.get()).second) open.push_back({value, inputs_of(*value, how)});
+    if (seen.insert(value.get()).second) open.push_back({value, inputs_of(*value, reach)});
   };
   enter(root);
   while (!open.empty()) {

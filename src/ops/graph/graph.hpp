@@ -86,18 +86,18 @@ enum class walk { within_a_pass, through_stages };
 node_ref make_product(const node_ref& a, const node_ref& b);
 
 /// The nodes that a node reads directly.
-std::vector<node_ref> inputs_of(const node& value, walk how = walk::within_a_pass);
+std::vector<node_ref> inputs_of(const node& value, walk reach = walk::within_a_pass);
 
 /// The inputs of a generated leaf: tensor leaves or staged nodes.
 std::vector<node_ref> generator_inputs(const node& leaf);
 
 /// The node and all nodes that it is computed from, each once. Inputs come before the nodes that
 /// read them.
-std::vector<node_ref> post_order(const node_ref& root, walk how = walk::within_a_pass);
+std::vector<node_ref> post_order(const node_ref& root, walk reach = walk::within_a_pass);
 
 /// The same without the nodes that are in `seen`. The nodes that it returns are added to `seen`. So
 /// several walks of graphs with common parts visit each node once.
-std::vector<node_ref> post_order(const node_ref& root, walk how, std::set<const node*>& seen);
+std::vector<node_ref> post_order(const node_ref& root, walk reach, std::set<const node*>& seen);
 
 /// The node that a stage computes as a whole, with neither a reduction nor a scan nor a product;
 /// null for other stages. The result has the node's elements and dtype, maybe in another shape.

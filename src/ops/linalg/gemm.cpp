@@ -163,13 +163,13 @@ bool readable_by_columns(index_t rows, index_t columns, bool preferred) noexcept
   return readable_in_place(preferred ? by_columns : by_rows) ? preferred : !preferred;
 }
 
-void multiply(dtype type, const matrix& out, const matrix& a, const matrix& b, product how) {
+void multiply(dtype type, const matrix& out, const matrix& a, const matrix& b, product mode) {
   using blas_types = type_list<float, double, std::complex<float>, std::complex<double>>;
   using wrapping_types = type_list<bool, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
                                    std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>;
   const std::size_t item = item_bytes(type);
   const bool floats = is_inexact(type);
-  if (how == product::replaces && (!floats || a.columns == 0)) clear(out, item);
+  if (mode == product::replaces && (!floats || a.columns == 0)) clear(out, item);
   if (a.columns == 0) return;
   if (!floats) {
     visit(type, wrapping_types{},
@@ -186,7 +186,7 @@ void multiply(dtype type, const matrix& out, const matrix& a, const matrix& b, p
     const matrix left = a.block(0, a.rows, inner, count, item);
     const matrix right = b.block(inner, count, 0, b.columns, item);
     visit(type, blas_types{}, [&]<class T>(std::type_identity<T>) {
-      multiply_blas<T>(out, left, right, how == product::adds || inner != 0);
+      multiply_blas<T>(out, left, right, mode == product::adds || inner != 0);
     });
   }
 }

@@ -40,7 +40,7 @@ enum class product : std::uint8_t { replaces, adds };
 /// readable in place. If rows of an `out` of floats are further apart than BLAS counts, takes the
 /// memory of a copy of `out`.
 /// Throws   out_of_memory (no buffer for BLAS), std::bad_alloc, unsupported (as check_blas_kernels)
-void multiply(dtype type, const matrix& out, const matrix& a, const matrix& b, product how);
+void multiply(dtype type, const matrix& out, const matrix& a, const matrix& b, product mode);
 
 /// The library with its version and kernels, such as "OpenBLAS 0.3.21, SkylakeX"; `blas_kernels`
 /// says more.

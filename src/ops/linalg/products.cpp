@@ -48,7 +48,7 @@ matrix matrix_of_batch(const tensor& batch, index_t number) {
 
 /// Multiplies operands that `multiply` reads in place. The result is cut into square tiles, which
 /// are computed in parallel; each tile sums over the whole inner axis.
-void multiply_in_memory(const tensor& out, const tensor& a, const tensor& b, product how,
+void multiply_in_memory(const tensor& out, const tensor& a, const tensor& b, product mode,
                         executor& on) {
   const index_t rank = out.rank();
   const index_t m = out.shape()[rank - 2], n = out.shape()[rank - 1], k = a.shape()[rank - 1];
@@ -65,7 +65,7 @@ void multiply_in_memory(const tensor& out, const tensor& a, const tensor& b, pro
       const index_t batch = tile / tiles;
       multiply(out.dtype(), matrix_of_batch(out, batch).block(row, rows, column, columns, item),
                matrix_of_batch(a, batch).block(row, rows, 0, k, item),
-               matrix_of_batch(b, batch).block(0, k, column, columns, item), how);
+               matrix_of_batch(b, batch).block(0, k, column, columns, item), mode);
     });
     return;
   }
@@ -75,7 +75,7 @@ void multiply_in_memory(const tensor& out, const tensor& a, const tensor& b, pro
     const index_t end = std::min(batches, (tile + 1) * together);
     for (index_t batch = tile * together; batch < end; ++batch)
       multiply(out.dtype(), matrix_of_batch(out, batch), matrix_of_batch(a, batch),
-               matrix_of_batch(b, batch), how);
+               matrix_of_batch(b, batch), mode);
   });
 }
 

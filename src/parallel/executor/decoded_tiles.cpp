@@ -9,9 +9,9 @@ namespace shale::parallel {
 
 namespace {
 
-// The share of the budget that tiles may take while no call needs it, and of the default pool's
-// limit.
-constexpr std::size_t share_of_memory = 8;
+// Tiles may take an eighth of the budget while no call needs it, and an eighth of the limit of the
+// default pool.
+constexpr std::size_t memory_divisor = 8;
 
 // 0 if the default pool has no limit, or if it could not be made: then no tile lies in it.
 std::size_t limit_of_default_pool() noexcept {
@@ -30,7 +30,7 @@ constinit detail::fork_safe_mutex list_mutex;
 decoded_tiles* first_in_list = nullptr;
 
 std::size_t bytes_kept_by(const tensor& tile) noexcept {
-  return tile.storage().size_bytes() + decoded_tiles::bytes_beside;
+  return tile.storage().size_bytes() + decoded_tiles::overhead_bytes;
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ tile_owner::~tile_owner() {
 }
 
 decoded_tiles::decoded_tiles(memory_tokens& tokens) noexcept
-    : tokens_(tokens), share_bytes_(tokens.budget_bytes() / share_of_memory) {
+    : tokens_(tokens), share_bytes_(tokens.budget_bytes() / memory_divisor) {
   const std::lock_guard lock(list_mutex);
   next_ = first_in_list;
   first_in_list = this;
@@ -63,7 +63,7 @@ decoded_tiles::~decoded_tiles() {
 
 std::size_t decoded_tiles::capacity_bytes() const noexcept {
   const std::size_t limit = limit_of_default_pool();
-  return limit == 0 ? share_bytes_ : std::min(share_bytes_, limit / share_of_memory);
+  return limit == 0 ? share_bytes_ : std::min(share_bytes_, limit / memory_divisor);
 }
 
 std::size_t decoded_tiles::held_bytes() const noexcept {
@@ -108,7 +108,7 @@ decoded_tiles::turn decoded_tiles::begin(const stored_tile& wanted) {
 std::shared_ptr<decoded_tiles::load_state> decoded_tiles::add(const stored_tile& wanted) {
   // The remaining quarter is for the memory block, the text of the form, and the allocator's own
   // data.
-  static_assert(sizeof(entries::value_type) + sizeof(void*) <= bytes_beside * 3 / 4);
+  static_assert(sizeof(entries::value_type) + sizeof(void*) <= overhead_bytes * 3 / 4);
   auto running = std::make_shared<load_state>();
   const auto age = ages_.insert(ages_.end(), nullptr);
   try {

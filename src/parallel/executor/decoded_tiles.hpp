@@ -81,7 +81,7 @@ class decoded_tiles {
 
   /// The memory of a kept tile beside its elements: its identity, its layout, its place among the
   /// others.
-  static constexpr std::size_t bytes_beside = 1024;
+  static constexpr std::size_t overhead_bytes = 1024;
 
   std::size_t capacity_bytes() const noexcept;
   std::size_t held_bytes() const noexcept;
@@ -92,7 +92,7 @@ class decoded_tiles {
   };
 
   /// Returns a tile, which nobody may change: one that is kept, or else what `load()` returns,
-  /// which is kept if there is room. The bytes of its storage count, and `bytes_beside`.
+  /// which is kept if there is room. The bytes of its storage count, and `overhead_bytes`.
   /// Throws   exceptions of `load`, bad_alloc
   template <class Load>
   result get(const stored_tile& wanted, Load&& load) {

@@ -17,9 +17,9 @@ constexpr index_t tile_elements_max = index_t{1} << 17;
 constexpr index_t tile_elements_min = index_t{1} << 13;
 
 // A tile allocates, merges and frees one state for each of its results. So a tile with many results
-// gets more elements along the folded axis, if at least `high_tiles_min` tiles are left.
-constexpr index_t high_tile_elements_max = index_t{1} << 19;
-constexpr index_t high_tiles_min = 64;
+// gets more elements along the folded axis, if at least `reducing_tiles_min` tiles are left.
+constexpr index_t reducing_tile_elements_max = index_t{1} << 19;
+constexpr index_t reducing_tiles_min = 64;
 
 // Each state should take in at least `elements_of_state_min` elements. So a small tile has fewer
 // states, but at least `tile_states_min`, so that its rows are not short pieces of memory.
@@ -131,11 +131,10 @@ class cutter {
         elements_(options.tile_elements > 0
                       ? options.tile_elements
                       : std::min(default_tile_elements(size), options.elements_max)),
-        high_elements_(
-            options.tile_elements > 0
-                ? options.tile_elements
-                : std::min({high_tile_elements_max, size / high_tiles_min, options.elements_max})) {
-  }
+        reducing_elements_(options.tile_elements > 0
+                               ? options.tile_elements
+                               : std::min({reducing_tile_elements_max, size / reducing_tiles_min,
+                                           options.elements_max})) {}
 
   dims tile_shape(bool squares) const {
     if (squares) return square_tile_shape();
@@ -201,7 +200,8 @@ class cutter {
   // tiles), and the 64 that are left go to axis 0.
   dims row_tile_shape() const {
     dims tile = dims::filled(axes_.rank(), 1);
-    index_t left = moves_states(axes_.rank() - 1) ? std::max(elements_, high_elements_) : elements_;
+    index_t left =
+        moves_states(axes_.rank() - 1) ? std::max(elements_, reducing_elements_) : elements_;
     index_t state_elements =
         std::min(options_.state_elements, std::max(tile_states_min, left / elements_of_state_min));
     const std::vector<footprint> footprints = footprints_of(operands_, axes_.strides, options_);
@@ -231,7 +231,7 @@ class cutter {
   const std::span<const plan_operand> operands_;
   const plan_options& options_;
   const index_t elements_;
-  const index_t high_elements_;
+  const index_t reducing_elements_;
 };
 
 }  // namespace

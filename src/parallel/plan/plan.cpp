@@ -25,9 +25,9 @@ std::span<const plan_operand> checked(std::span<const plan_operand> operands) {
 
 plan::plan(std::span<const plan_operand> operands, const plan_options& options)
     : axes_(checked(operands)), size_(operands[0].layout.size()) {
-  items_.reserve(operands.size());
+  item_bytes_.reserve(operands.size());
   for (const auto& operand : operands) {
-    items_.push_back(operand.item_bytes);
+    item_bytes_.push_back(operand.item_bytes);
     if (operand.lane_size != 1) lanes_.resize(operands.size(), {.size = 1, .stride_bytes = 0});
   }
   for (std::size_t k = 0; k < lanes_.size(); ++k)
@@ -72,7 +72,7 @@ plan plan::with_whole_blocks() const {
 }
 
 void plan::move_operand(int operand, const layout& memory_layout) {
-  const auto item = static_cast<index_t>(items_[operand]);
+  const auto item = static_cast<index_t>(item_bytes_[operand]);
   dims strides;
   index_t origin = memory_layout.offset();
   for (index_t axis = 0; axis < rank(); ++axis) {
@@ -102,7 +102,7 @@ std::pair<index_t, index_t> plan::span_bytes(int operand, const region& box) con
     first += std::min<index_t>(0, (size - 1) * stride);
     last += std::max<index_t>(0, (size - 1) * stride);
   }
-  return {first, last + static_cast<index_t>(items_[operand])};
+  return {first, last + static_cast<index_t>(item_bytes_[operand])};
 }
 
 plan::touched_elements plan::touched_by(int operand, const region& box) const {

@@ -73,7 +73,7 @@ class plan {
     return offset;
   }
 
-  std::size_t item_bytes(int operand) const noexcept { return items_[operand]; }
+  std::size_t item_bytes(int operand) const noexcept { return item_bytes_[operand]; }
 
   /// Only for plans that do not merge axes. own_axes()[a] is the operands' axis behind the plan's
   /// axis a, or -1 if no operand has that axis. directions()[a] is 1, or -1 if the plan walks the
@@ -144,7 +144,7 @@ class plan {
   };
 
   strided_axes axes_;
-  std::vector<std::size_t> items_;
+  std::vector<std::size_t> item_bytes_;
   std::vector<lane> lanes_;  // by operand number; empty if no operand has lanes
   index_t size_ = 0;
   bool square_blocks_ = false;

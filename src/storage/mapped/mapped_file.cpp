@@ -155,16 +155,16 @@ storage replace_file(const std::string& path, std::size_t bytes,
   const bool may_replace = failure != ENOENT;
   const unsigned first_mode = may_replace ? options.mode & ~0077u : options.mode;
   for (;;) {
-    new_file made(detail::partial_path(target));
-    auto file = open_descriptor(made.path(), O_RDWR | O_CREAT | O_EXCL | O_NOCTTY, first_mode);
+    new_file created(detail::partial_path(target));
+    auto file = open_descriptor(created.path(), O_RDWR | O_CREAT | O_EXCL | O_NOCTTY, first_mode);
     if (!file && errno == EEXIST) continue;
     if (!file) throw_unopened(path, errno);
-    made.made(file.get());
+    created.made(file.get());
     if (may_replace) hand_on_permissions(file.get(), before, options.mode);
     storage mapped = map_created(std::move(file), target, bytes, options);
-    if (::rename(made.path().c_str(), target.c_str()) != 0) throw_unopened(path, errno);
-    made.keep();
-    detail::awaited_file::appeared(path, made.identity());
+    if (::rename(created.path().c_str(), target.c_str()) != 0) throw_unopened(path, errno);
+    created.keep();
+    detail::awaited_file::appeared(path, created.identity());
     return mapped;
   }
 }
@@ -227,13 +227,13 @@ storage create_file(const std::string& path, std::size_t bytes,
     if (options.existing == existing_file::replace) return replace_file(path, bytes, options);
     std::string target = path;
     for (int attempt = 0;; ++attempt) {
-      new_file made(target);
+      new_file created(target);
       auto file = open_descriptor(target, O_RDWR | O_CREAT | O_EXCL | O_NOCTTY, options.mode);
       if (file) {
-        made.made(file.get());
-        detail::awaited_file::appeared(path, made.identity());
+        created.made(file.get());
+        detail::awaited_file::appeared(path, created.identity());
         storage mapped = map_created(std::move(file), path, bytes, options);
-        made.keep();
+        created.keep();
         return mapped;
       }
       if (options.existing == existing_file::refuse || errno != EEXIST) throw_unopened(path, errno);

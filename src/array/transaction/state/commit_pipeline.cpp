@@ -45,7 +45,7 @@ commit_pipeline::permission commit_pipeline::reserve() {
   if (publishing_failed_) throw refusal();
   if (active_) return {};
   if (chain_ != nullptr &&
-      (chain_->is_awaited() || chain_->unpublished() >= format::unpublished_max))
+      (chain_->is_awaited() || chain_->unpublished_count() >= format::unpublished_max))
     return {};
   active_ = true;
   return {true, chain_};
