@@ -52,6 +52,17 @@ fate next_call(const char* name) noexcept {
 
 bool fails(const char* name) noexcept { return next_call(name) == fate::fails; }
 
+bool wants_unnamed_file(int flags) noexcept { return (flags & O_TMPFILE) == O_TMPFILE; }
+
+// Whether `open` and `openat` have a mode as their last argument.
+bool have_mode(int flags) noexcept { return (flags & O_CREAT) != 0 || wants_unnamed_file(flags); }
+
+bool opening_fails(const char* name, int flags) noexcept {
+  if (!wants_unnamed_file(flags) || unnamed_files) return fails(name);
+  errno = EOPNOTSUPP;
+  return true;
+}
+
 void* allocate(std::size_t bytes, std::size_t alignment) {
   const std::uint64_t mine = allocations.fetch_add(1);
   if (how_now.load() == failing::allocation && mine == fail_at.load()) {
@@ -189,14 +200,9 @@ int __wrap_open(const char* path, int flags, ...);
 int __wrap_open(const char* path, int flags, ...) {
   va_list rest;
   va_start(rest, flags);
-  const unsigned mode =
-      (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(rest, unsigned) : 0;
+  const unsigned mode = shale::test::have_mode(flags) ? va_arg(rest, unsigned) : 0;
   va_end(rest);
-  if ((flags & O_TMPFILE) == O_TMPFILE && !shale::test::unnamed_files) {
-    errno = EOPNOTSUPP;
-    return -1;
-  }
-  if (shale::test::fails("open")) return -1;
+  if (shale::test::opening_fails("open", flags)) return -1;
   return __real_open(path, flags, mode);
 }
 
@@ -205,14 +211,9 @@ int __wrap_openat(int folder, const char* path, int flags, ...);
 int __wrap_openat(int folder, const char* path, int flags, ...) {
   va_list rest;
   va_start(rest, flags);
-  const unsigned mode =
-      (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(rest, unsigned) : 0;
+  const unsigned mode = shale::test::have_mode(flags) ? va_arg(rest, unsigned) : 0;
   va_end(rest);
-  if ((flags & O_TMPFILE) == O_TMPFILE && !shale::test::unnamed_files) {
-    errno = EOPNOTSUPP;
-    return -1;
-  }
-  if (shale::test::fails("openat")) return -1;
+  if (shale::test::opening_fails("openat", flags)) return -1;
   return __real_openat(folder, path, flags, mode);
 }
 

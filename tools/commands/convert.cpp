@@ -218,8 +218,7 @@ std::vector<conversion> convert(input_files& files, const address& source, const
   if (whole && target.format != file_format::shale) {
     require_form(target, options.writing);
     require_replaceable(target.file, options.writing);
-    const existing_file existing =
-        options.writing.force ? existing_file::replace : existing_file::refuse;
+    const existing_file existing = options.writing.existing();
     const std::vector<array_facts> arrays = every_array(files, source);
     if (target.format == file_format::npz)
       return into_archive(npz_writer(target.file, {.existing = existing}), arrays, files, source,

@@ -11,6 +11,7 @@
 #include "data/array_form.hpp"
 #include "data/container_change.hpp"
 #include "data/json_value.hpp"
+#include "data/target.hpp"
 #include "language/parsing/expression.hpp"
 #include "notation/address.hpp"
 #include "notation/attribute.hpp"
@@ -87,9 +88,7 @@ int run(const create_options& options) {
   const std::vector<attribute> attributes = parse_attributes(options.attributes);
   const std::uint64_t generation = change_container(target.file, [&](transaction& change) {
     const bool replaces = change.find(target.array).has_value();
-    if (replaces && !options.force)
-      throw error(errc::already_exists, fmt::format("'{}' exists", target.label()),
-                  {"-f replaces it"});
+    if (replaces && !options.force) throw_exists(target.label());
     const writable_array made =
         replaces ? change.create_or_replace(target.array, spec) : change.create(target.array, spec);
     // Chunks that are not written read as the fill value. A dense array must store it.

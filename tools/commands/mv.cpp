@@ -7,6 +7,7 @@
 #include "commands/command_line.hpp"
 #include "data/container_change.hpp"
 #include "data/name_advice.hpp"
+#include "data/target.hpp"
 #include "notation/address.hpp"
 #include "terminal/output.hpp"
 
@@ -40,9 +41,7 @@ int run(const mv_options& options) {
     throw error(errc::invalid_argument, fmt::format("mv: '{}' has that name already", to));
   const std::uint64_t generation = change_existing_container(from.file, [&](transaction& change) {
     if (change.find(from.array) && change.find(to)) {
-      if (!options.force)
-        throw error(errc::already_exists, fmt::format("'{}' exists", label(from.file, to)),
-                    {"-f replaces it"});
+      if (!options.force) throw_exists(label(from.file, to));
       change.remove(to);
     }
     explaining_names(from.file, from.array, [&] { change.rename(from.array, to); });

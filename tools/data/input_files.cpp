@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "data/logical.hpp"
 #include "data/name_advice.hpp"
 #include "data/raw_options.hpp"
@@ -12,9 +10,6 @@
 namespace shale::tools {
 
 namespace {
-
-// How many names an error lists at most.
-constexpr std::size_t names_in_errors = 8;
 
 operand operand_of(const address& source, const tensor& whole,
                    const std::optional<logical_dtype>& logical = std::nullopt) {
@@ -33,13 +28,9 @@ operand operand_of(const address& source, const tensor& whole,
 std::string name_in(const address& source, const std::vector<std::string>& names) {
   if (!source.array.empty()) return source.array;
   if (names.size() == 1) return names.front();
-  std::string listed;
-  for (std::size_t i = 0; i < std::min(names.size(), names_in_errors); ++i)
-    listed += (i > 0 ? ", " : "") + name_in_address(names[i]);
-  if (names.size() > names_in_errors) listed += ", …";
-  throw error(errc::invalid_argument, fmt::format("'{}' does not say which array", source.text),
-              {names.empty() ? "the file holds none"
-                             : fmt::format("write {}:NAME; there are {}", source.file, listed)});
+  throw_no_array(source.text, names.empty() ? "the file holds none"
+                                            : fmt::format("write {}:NAME; there are {}",
+                                                          source.file, list_of_names(names)));
 }
 
 }  // namespace
@@ -74,7 +65,7 @@ const container& input_files::container_of(const std::string& file) {
 operand input_files::open_array(const address& source) {
   const snapshot& generation = container_at(source.file).generation;
   const std::string name =
-      name_in(source, source.array.empty() ? generation.names({}, {}, names_in_errors + 1)
+      name_in(source, source.array.empty() ? generation.names({}, {}, listed_names_max + 1)
                                            : std::vector<std::string>());
   const array stored = find_array(generation, name, source);
   const std::optional<logical_dtype> logical = usable_logical_dtype(stored);

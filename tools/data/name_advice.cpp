@@ -33,6 +33,14 @@ array find_array(const snapshot& generation, const std::string& name, const addr
   }
 }
 
+std::string list_of_names(const std::vector<std::string>& names) {
+  std::string list;
+  for (std::size_t i = 0; i < std::min(names.size(), listed_names_max); ++i)
+    list += (i > 0 ? ", " : "") + name_in_address(names[i]);
+  if (names.size() > listed_names_max) list += ", …";
+  return list;
+}
+
 bool has_bracket_in(const std::vector<std::string>& names) {
   return std::any_of(names.begin(), names.end(),
                      [](const std::string& name) { return name_in_address(name) != name; });

@@ -1,6 +1,7 @@
 // Advice for errors about array names: how a name is typed in an address.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,13 @@ void explaining_names(const std::string& file, const std::string& name, Body&& b
     throw;
   }
 }
+
+/// How many names an error lists at most.
+inline constexpr std::size_t listed_names_max = 8;
+
+/// The names as they are typed: "a, b, c". If there are more than `listed_names_max`, the list ends
+/// with an ellipsis.
+std::string list_of_names(const std::vector<std::string>& names);
 
 /// Whether any name is typed differently from how it is stored.
 bool has_bracket_in(const std::vector<std::string>& names);

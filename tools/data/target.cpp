@@ -39,10 +39,6 @@ bool is_regular_file(const std::string& path) {
   return std::filesystem::is_regular_file(path, ignored);
 }
 
-existing_file existing(const target_options& options) {
-  return options.force ? existing_file::replace : existing_file::refuse;
-}
-
 // An array of the same shape keeps its dtype, and a dtype that cannot hold the values is an error.
 // An array of another shape keeps its dtype if it can hold the values, or else takes the dtype of
 // the values.
@@ -75,7 +71,7 @@ written write_npy_file(const address& target, const expr& values,
                        const std::optional<logical_dtype>& logical, const target_options& options) {
   require_replaceable(target.file, options);
   npy_writer writer(target.file, values.dtype(), values.shape(),
-                    {.existing = existing(options), .logical = logical});
+                    {.existing = options.existing(), .logical = logical});
   try {
     eval_into(writer.elements(), values);
   } catch (error& failure) {
@@ -88,7 +84,7 @@ written write_npy_file(const address& target, const expr& values,
 }
 
 written write_raw_file(const address& target, const expr& values, const target_options& options) {
-  unfinished_file file(target.file, existing(options));
+  unfinished_file file(target.file, options.existing());
   const tensor elements = map_new_file(file, values.dtype(), values.shape());
   file.naming_target([&] {
     eval_into(elements, values);
@@ -101,7 +97,7 @@ written write_raw_file(const address& target, const expr& values, const target_o
 written write_npz_file(const address& target, const expr& values,
                        const std::optional<logical_dtype>& logical, const target_options& options) {
   require_replaceable(target.file, options);
-  npz_writer archive(target.file, {.existing = existing(options)});
+  npz_writer archive(target.file, {.existing = options.existing()});
   const std::string name = target.array.empty() ? "arr_0" : target.array;
   const written done = add_computed(
       target.file, values, [&](const tensor& elements) { archive.add(name, elements, logical); });
@@ -115,10 +111,10 @@ written write_t7_file(const address& target, const expr& values, const target_op
   require_replaceable(target.file, options);
   if (target.array.empty()) {
     return add_computed(target.file, values, [&](const tensor& elements) {
-      replace_target([&] { write_t7(target.file, elements, {.existing = existing(options)}); });
+      replace_target([&] { write_t7(target.file, elements, {.existing = options.existing()}); });
     });
   }
-  t7_writer file(target.file, {.existing = existing(options)});
+  t7_writer file(target.file, {.existing = options.existing()});
   const written done = add_computed(
       target.file, values, [&](const tensor& elements) { file.add(target.array, elements); });
   replace_target([&] { file.finish(); });
@@ -202,9 +198,7 @@ std::string reasons_of(const codec_choice& choice, dtype type) {
 }
 
 written write_array(const address& target, const contents& source, const target_options& options) {
-  if (target.array.empty())
-    throw error(errc::invalid_argument, fmt::format("'{}' does not say which array", target.text),
-                {fmt::format("write {}:NAME", target.file)});
+  if (target.array.empty()) throw_no_array(target.text, fmt::format("write {}:NAME", target.file));
   written done;
   const std::uint64_t generation = change_container(target.file, [&](transaction& change) {
     done = put_array(change, target.file, target.array, source, options);
@@ -284,12 +278,11 @@ void settle_logical_dtype(attribute_list& attributes, const contents& source, wr
                                       name(done.type), to_string(shape)));
 }
 
-[[noreturn]] void throw_array_exists(const std::string& file, const std::string& name) {
-  throw error(errc::already_exists, fmt::format("'{}' exists", label(file, name)),
-              {"-f replaces it"});
-}
-
 }  // namespace
+
+void throw_exists(const std::string& shown) {
+  throw error(errc::already_exists, fmt::format("'{}' exists", shown), {"-f replaces it"});
+}
 
 written add_computed(const std::string& file, const expr& values,
                      const std::function<void(const tensor&)>& add) {
@@ -325,7 +318,7 @@ std::optional<origin> origin_of(const operand& source) {
 written put_array(transaction& change, const std::string& file, const std::string& name,
                   const contents& source, const target_options& options) {
   const std::optional<array> before = change.find(name);
-  if (before && !options.force) throw_array_exists(file, name);
+  if (before && !options.force) throw_exists(label(file, name));
   std::optional<array_spec> model;
   attribute_list attributes;
   if (before) {
@@ -377,8 +370,7 @@ void add_details(nlohmann::json& to, const written& done) {
 
 // This is checked before the work, so that a refusal comes at once.
 void require_replaceable(const std::string& file, const target_options& options) {
-  if (!options.force && is_regular_file(file))
-    throw error(errc::already_exists, fmt::format("'{}' exists", file), {"-f replaces it"});
+  if (!options.force && is_regular_file(file)) throw_exists(file);
 }
 
 void require_form(const address& target, const target_options& options) {
@@ -393,18 +385,12 @@ void require_no_other_members(const address& target) {
       !file_exists(target.file))
     return;
   const char* const kind = is_archive ? "an archive" : "a .t7 file";
-  constexpr std::size_t names_max = 8;
-  std::string others;
-  std::size_t count = 0;
-  const std::vector<std::string> names =
+  std::vector<std::string> others =
       is_archive ? npz_file::open(target.file).names() : t7_file::open(target.file).names();
-  for (const std::string& name : names) {
-    if (name == target.array) continue;
-    if (++count <= names_max) others += (others.empty() ? "" : ", ") + name_in_address(name);
-  }
-  if (count == 0) return;
-  if (count > names_max) others += ", …";
-  throw error(errc::already_exists, fmt::format("'{}' holds other arrays: {}", target.file, others),
+  std::erase(others, target.array);
+  if (others.empty()) return;
+  throw error(errc::already_exists,
+              fmt::format("'{}' holds other arrays: {}", target.file, list_of_names(others)),
               {fmt::format("{} is written whole, so they would be lost", kind),
                fmt::format("-f replaces the whole {} if the target is {} without a name",
                            is_archive ? "archive" : "file", target.file),
@@ -421,7 +407,7 @@ void require_room_for(const address& target, const target_options& options) {
   if (options.force || target.index || target.array.empty() || !is_regular_file(target.file))
     return;
   if (container::open(target.file).latest().find(target.array))
-    throw_array_exists(target.file, target.array);
+    throw_exists(label(target.file, target.array));
 }
 
 written write_target(const address& target, const contents& source, const target_options& options) {

@@ -14,6 +14,7 @@
 #include "notation/address.hpp"
 #include "shale/codec_choice.hpp"
 #include "shale/container.hpp"
+#include "shale/existing_file.hpp"
 #include "shale/functions.hpp"
 #include "shale/logical_dtype.hpp"
 
@@ -31,7 +32,16 @@ struct target_options {
 
   /// Adds --force, --dense, --chunked, --chunk and --codec.
   void add_to(CLI::App& command);
+
+  /// Whether a writer replaces a file that exists.
+  existing_file existing() const noexcept {
+    return force ? existing_file::replace : existing_file::refuse;
+  }
 };
+
+/// Refuses to replace a file or an array, which is called `shown`, without -f.
+/// Throws   already_exists
+[[noreturn]] void throw_exists(const std::string& shown);
 
 /// The properties that a copy takes over from its original, besides the elements.
 struct origin {

@@ -143,9 +143,13 @@ address parse_array_address(std::string_view text) {
                 fmt::format("'{}' is not an array in a .shale container", text),
                 {"survey.shale:dem is one"});
   if (result.array.empty())
-    throw error(errc::invalid_argument, fmt::format("'{}' does not say which array", text),
-                {fmt::format("write {0}:NAME; `shale ls {0}` lists the names", text)});
+    throw_no_array(result.text,
+                   fmt::format("write {0}:NAME; `shale ls {0}` lists the names", text));
   return result;
+}
+
+void throw_no_array(const std::string& text, const std::string& advice) {
+  throw error(errc::invalid_argument, fmt::format("'{}' does not say which array", text), {advice});
 }
 
 std::optional<std::string> named_file(std::string_view text) {

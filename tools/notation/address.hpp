@@ -72,6 +72,10 @@ address parse_whole_address(std::string_view text);
 /// Throws   as parse_whole_address, and invalid_argument for another format or without a name
 address parse_array_address(std::string_view text);
 
+/// Refuses an address that names a file where an array in it is needed. `advice` says what to type.
+/// Throws   invalid_argument
+[[noreturn]] void throw_no_array(const std::string& text, const std::string& advice);
+
 /// The file at the beginning of an address; nothing if the text has no known suffix.
 std::optional<std::string> named_file(std::string_view text);
 

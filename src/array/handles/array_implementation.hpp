@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "array/elements/chunk_tiles.hpp"
 #include "array/elements/mapped_checksums.hpp"
@@ -72,6 +73,10 @@ struct array::implementation {
 };
 
 struct writable_array::implementation {
+  explicit implementation(std::shared_ptr<arrays::shared_transaction> transaction_state,
+                          std::shared_ptr<arrays::written_array> array_state = nullptr) noexcept
+      : owner(std::move(transaction_state)), written(std::move(array_state)) {}
+
   std::shared_ptr<arrays::shared_transaction> owner;
   std::shared_ptr<arrays::written_array> written;
 

@@ -38,8 +38,7 @@ writable_array transaction::create(std::string_view name, const array_spec& spec
       [&] { return fmt::format("create {}", state->label(name)); },
       [&] {
         // Nothing that can fail comes after `create`.
-        const auto made = std::make_shared<writable_array::implementation>(
-            writable_array::implementation{state, nullptr});
+        const auto made = std::make_shared<writable_array::implementation>(state);
         made->written = arrays::array_changes(*state).create(arrays::make_record(name, spec));
         return writable_array(made);
       });
@@ -106,8 +105,7 @@ writable_array transaction::replace(std::string_view name, const array_spec& spe
   std::string shown;
   detail::reporting(frame, [&] {
     shown = detail::printable(name);
-    made = std::make_shared<writable_array::implementation>(
-        writable_array::implementation{state, nullptr});
+    made = std::make_shared<writable_array::implementation>(state);
     made->written = arrays::array_changes(*state).create_unnamed(arrays::make_record(name, spec));
   });
   const writable_array filled(made);
@@ -139,12 +137,11 @@ writable_array transaction::create_or_replace(std::string_view name, const expr&
 
 writable_array transaction::update(std::string_view name) {
   const auto& state = begun().state;
-  return detail::reporting(
-      [&] { return fmt::format("update {}", state->label(name)); },
-      [&] {
-        return writable_array(std::make_shared<writable_array::implementation>(
-            writable_array::implementation{state, arrays::array_changes(*state).update(name)}));
-      });
+  return detail::reporting([&] { return fmt::format("update {}", state->label(name)); },
+                           [&] {
+                             return writable_array(std::make_shared<writable_array::implementation>(
+                                 state, arrays::array_changes(*state).update(name)));
+                           });
 }
 
 writable_array transaction::resize(std::string_view name, const dims& shape) {
@@ -153,8 +150,7 @@ writable_array transaction::resize(std::string_view name, const dims& shape) {
       [&] { return fmt::format("resize {} to {}", state->label(name), to_string(shape)); },
       [&] {
         // Nothing that can fail comes after `resize`.
-        const auto made = std::make_shared<writable_array::implementation>(
-            writable_array::implementation{state, nullptr});
+        const auto made = std::make_shared<writable_array::implementation>(state);
         made->written = arrays::resize_array(*state, name, shape);
         return writable_array(made);
       });
@@ -191,8 +187,7 @@ writable_array transaction::append(std::string_view name, const expr& values, in
   std::optional<arrays::running_append> running;
   std::shared_ptr<writable_array::implementation> made;
   detail::reporting(frame, [&] {
-    made = std::make_shared<writable_array::implementation>(
-        writable_array::implementation{state, nullptr});
+    made = std::make_shared<writable_array::implementation>(state);
     running.emplace(*state, name, values.shape(), axis);
     made->written = running->array();
   });

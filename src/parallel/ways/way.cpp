@@ -116,10 +116,12 @@ class choice {
     std::vector<std::size_t> large;
     if (!mapped_exceed_half_of_budget(operands_, on_)) return large;
     for (std::size_t k = 0; k < operands_.size(); ++k)
-      if (can_be_copied(operands_[k]) &&
-          distinct_bytes(operands_[k].values) > on_.memory_bytes() / 8)
-        large.push_back(k);
+      if (can_be_copied(operands_[k]) && is_large(operands_[k])) large.push_back(k);
     return large;
+  }
+
+  bool is_large(const loop_operand& operand) const {
+    return distinct_bytes(operand.values) > on_.memory_bytes() / 8;
   }
 
   // Whether the units of a pass in place would visit large mapped operands against their storage
@@ -241,9 +243,7 @@ class choice {
     if (shape_.empty() || !mapped_exceed_half_of_budget(operands_, on_)) return chosen;
     std::vector<std::size_t> copied;
     for (std::size_t k = 0; k < operands_.size(); ++k)
-      if (can_be_copied(operands_[k]) &&
-          (operands_[k].halo != nullptr ||
-           distinct_bytes(operands_[k].values) > on_.memory_bytes() / 8))
+      if (can_be_copied(operands_[k]) && (operands_[k].halo != nullptr || is_large(operands_[k])))
         copied.push_back(k);
     chosen.accesses = accesses_with(copied);
     return chosen;
