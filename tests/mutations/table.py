@@ -1693,7 +1693,7 @@ MUTATIONS = [
              "loaded_.load(std::memory_order_acquire)", "nullptr",
              "DenseReading.OfAllParts*",
              also=[("loaded_.load(std::memory_order_relaxed)", "nullptr")]),
-    mutation("sums-read-from-the-first", "array/elements/mapped_checksums.cpp", "some",
+    mutation("sums-read-from-the-first", "array/elements/mapped_checksums.cpp", "read_sums",
              "segments of a very long array are compared with the checksums of its first segments",
              "table.offset + 8 * first", "table.offset",
              "Of/LongSums.FarBehindTheFirst*"),
