@@ -210,11 +210,11 @@ class window_generator final : public leaf_generator {
     }
   }
 
-  static void convert(kernel how, std::byte* to, index_t to_stride, const std::byte* from,
+  static void convert(kernel conversion, std::byte* to, index_t to_stride, const std::byte* from,
                       index_t from_stride, index_t count) {
     const std::array<std::byte*, 2> data{to, const_cast<std::byte*>(from)};
     const std::array<index_t, 4> strides{to_stride, from_stride, 0, 0};
-    how(data.data(), strides.data(), count, 1);
+    conversion(data.data(), strides.data(), count, 1);
   }
 
   tensor input_;

@@ -141,9 +141,9 @@ integer potri(part stored, integer n, T* factor) {
 }
 
 template <class T>
-void trsm(part stored, operation how, diagonal ends, integer n, integer right_sides, const T* a,
+void trsm(part stored, operation op, diagonal ends, integer n, integer right_sides, const T* a,
           T* b) {
-  const char uplo = as_letter(stored), trans = static_cast<char>(how),
+  const char uplo = as_letter(stored), trans = static_cast<char>(op),
              diag = static_cast<char>(ends);
   const integer leading = leading_of(n);
   const T one = 1;
@@ -202,10 +202,10 @@ index_t ormqr_work(side where, integer rows, integer columns, integer reflection
 }
 
 template <class T>
-void ormqr(side where, operation how, integer rows, integer columns, integer reflections,
-           const T* a, const T* scales, T* c, T* work, integer work_count) {
+void ormqr(side where, operation op, integer rows, integer columns, integer reflections, const T* a,
+           const T* scales, T* c, T* work, integer work_count) {
   const char at = static_cast<char>(where);
-  const char trans = static_cast<char>(how);
+  const char trans = static_cast<char>(op);
   const integer leading_a = leading_of(where == side::left ? rows : columns);
   const integer leading_c = leading_of(rows);
   integer info = 0;

@@ -87,9 +87,9 @@ void potrs(part stored, integer n, integer right_sides, const T* factor, T* b);
 template <class T>
 integer potri(part stored, integer n, T* factor);
 
-/// b = op(a)^-1 b for a triangular matrix, where op is the operation `how`.
+/// b = op(a)^-1 b for a triangular matrix.
 template <class T>
-void trsm(part stored, operation how, diagonal ends, integer n, integer right_sides, const T* a,
+void trsm(part stored, operation op, diagonal ends, integer n, integer right_sides, const T* a,
           T* b);
 
 // ---- orthogonal factors -------------------------------------------------------------------------
@@ -114,8 +114,8 @@ void orgqr(integer rows, integer columns, integer reflections, T* a, const T* sc
 template <class T>
 index_t ormqr_work(side where, integer rows, integer columns, integer reflections);
 template <class T>
-void ormqr(side where, operation how, integer rows, integer columns, integer reflections,
-           const T* a, const T* scales, T* c, T* work, integer work_count);
+void ormqr(side where, operation op, integer rows, integer columns, integer reflections, const T* a,
+           const T* scales, T* c, T* work, integer work_count);
 
 /// The Cholesky factor of `a`, whose rows and columns are put into the order of the pivots, the
 /// largest first. The factorization stops when all pivots that are left are at most `tolerance`. A

@@ -40,13 +40,13 @@ inline void fold_block(const reducer& fold, const tape::block_values& states,
 }
 
 /// `states` are those of the block, in bytes. Afterwards they include its values.
-inline void scan_block(const scanner& how, const tape::block_values& results,
+inline void scan_block(const scanner& chosen, const tape::block_values& results,
                        const tape::block_values& states, const tape::block_values& values,
                        index_t inner, index_t outer) {
   std::byte* const data[] = {results.data, states.data, values.data};
   const index_t strides[] = {results.inner_stride, states.inner_stride, values.inner_stride,
                              results.outer_stride, states.outer_stride, values.outer_stride};
-  how.scan(data, strides, inner, outer);
+  chosen.scan(data, strides, inner, outer);
 }
 
 }  // namespace shale::ops

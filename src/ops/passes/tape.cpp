@@ -77,8 +77,8 @@ tape::block_values tape::locate(const reg& source, const tape_block& in) const {
   return {in.scratch + source.index * slot_bytes, item, item * in.inner};
 }
 
-tape::block_values tape::value(std::size_t number, const tape_block& of) const {
-  return locate(parts_.values[number], of);
+tape::block_values tape::value(std::size_t number, const tape_block& block) const {
+  return locate(parts_.values[number], block);
 }
 
 void tape::run(const tape_block& on, const tape_hints& hints) const {

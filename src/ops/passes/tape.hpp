@@ -136,7 +136,7 @@ class tape {
     index_t outer_stride;
   };
   /// Returns the value `number` for reducers, after run() on the same block.
-  block_values value(std::size_t number, const tape_block& of) const;
+  block_values value(std::size_t number, const tape_block& block) const;
 
   /// Whether the tape computes the value. Otherwise the value is an operand or a constant, and
   /// `value` returns it without a call of `run`.

@@ -16,16 +16,18 @@ template <class T>
 using bits_of = typename order_keys<T>::bits;
 
 template <class T>
-const bits_of<T>* elements_at(const tensor& of) {
-  return reinterpret_cast<const bits_of<T>*>(of.data());
+const bits_of<T>* elements_at(const tensor& values) {
+  return reinterpret_cast<const bits_of<T>*>(values.data());
 }
 
 template <class T>
-bits_of<T>* elements_of(const tensor& of) {
-  return reinterpret_cast<bits_of<T>*>(of.data());
+bits_of<T>* elements_of(const tensor& values) {
+  return reinterpret_cast<bits_of<T>*>(values.data());
 }
 
-std::int64_t* indices_of(const tensor& of) { return reinterpret_cast<std::int64_t*>(of.data()); }
+std::int64_t* indices_of(const tensor& values) {
+  return reinterpret_cast<std::int64_t*>(values.data());
+}
 
 // ---- the first elements -------------------------------------------------------------------------
 

@@ -20,8 +20,9 @@ struct row_shape {
   index_t rows;
   index_t length;
 
-  explicit row_shape(const tensor& of)
-      : rows(of.shape(-1) == 0 ? 0 : of.size() / of.shape(-1)), length(of.shape(-1)) {}
+  explicit row_shape(const tensor& values)
+      : rows(values.shape(-1) == 0 ? 0 : values.size() / values.shape(-1)),
+        length(values.shape(-1)) {}
 };
 
 /// The pieces, a power of two, into which each row is cut: 1 if the rows keep the threads busy.

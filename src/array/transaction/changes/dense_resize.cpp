@@ -153,9 +153,9 @@ void dense_resize::copy_all() {
   record.shape = shape_;
   record.dense() = {};
   record.dense().extents = {fresh_};
-  const auto map = [&](const format::array_record& stored, access how) {
+  const auto map = [&](const format::array_record& stored, access wanted) {
     const storage bytes = map_dense(in.descriptor(), stored,
-                                    {.access = how,
+                                    {.access = wanted,
                                      .path = owner_.path(),
                                      .keep_alive = std::make_shared<kept_by_mapping>(
                                          kept_by_mapping{in.descriptor_owner(), std::nullopt}),

@@ -156,8 +156,7 @@ struct q_extents {
 
 template <class T>
 tensor q_applied(const held_matrices& packed, const tensor& scales, const tensor& c,
-                 const q_extents& extents, lapack::operation how, lapack::side where,
-                 executor& on) {
+                 const q_extents& extents, lapack::operation op, lapack::side where, executor& on) {
   const index_t reflection_count = scales.shape(-1), q_rows = packed.elements.shape(-2);
   const auto rows = integer_of(extents.rows), columns = integer_of(extents.columns);
   const tensor out =
@@ -189,7 +188,7 @@ tensor q_applied(const held_matrices& packed, const tensor& scales, const tensor
     if (!empty) {
       reflections.load(number, part_at<T>(memory, q_at));
       factors.load(number, part_at<T>(memory, scales_at));
-      lapack::ormqr(where, how, rows, columns, static_cast<integer>(reflection_count),
+      lapack::ormqr(where, op, rows, columns, static_cast<integer>(reflection_count),
                     part_at<T>(memory, q_at), part_at<T>(memory, scales_at), values,
                     part_at<T>(memory, work_at), integer_of(work_count));
     }
@@ -365,13 +364,13 @@ tensor apply_q(const qr_factors& factors, const expr& c, matrix_use use, q_side 
     const held_matrices packed(factors.packed, "apply_q");
     const tensor scales = held_operand(factors.scales), elements = held_operand(c);
     executor& on = parallel::begin_call();
-    const auto how = use == matrix_use::as_is ? lapack::operation::none
-                     : is_complex             ? lapack::operation::conjugate_transpose
-                                              : lapack::operation::transpose;
+    const auto op = use == matrix_use::as_is ? lapack::operation::none
+                    : is_complex             ? lapack::operation::conjugate_transpose
+                                             : lapack::operation::transpose;
     const auto where = side == q_side::left ? lapack::side::left : lapack::side::right;
     const tensor out =
         visit(detail::widened(type), lapack::types{}, [&]<class T>(std::type_identity<T>) {
-          return q_applied<T>(packed, scales, elements, extents, how, where, on);
+          return q_applied<T>(packed, scales, elements, extents, op, where, on);
         });
     for (const tensor* used : {&packed.elements, &scales, &elements}) used->storage().check();
     return rounded(out, type, on);

@@ -285,10 +285,10 @@ tensor triangular_solve(const expr& a, const expr& b, const triangular_options& 
   return allocating([&] {
     const lapack::part stored = as_part(options.part);
     detail::require_enumerator(options.use, matrix_use::conjugate_transposed, "matrix_use");
-    const auto how = options.use == matrix_use::as_is ? lapack::operation::none
-                     : options.use == matrix_use::transposed
-                         ? lapack::operation::transpose
-                         : lapack::operation::conjugate_transpose;
+    const auto op = options.use == matrix_use::as_is ? lapack::operation::none
+                    : options.use == matrix_use::transposed
+                        ? lapack::operation::transpose
+                        : lapack::operation::conjugate_transpose;
     const bool ones = options.unit == unit_diagonal::yes;
     const auto diagonal = ones ? lapack::diagonal::ones : lapack::diagonal::stored;
     return solve_with(
@@ -298,7 +298,7 @@ tensor triangular_solve(const expr& a, const expr& b, const triangular_options& 
         },
         throw_zero_on_diagonal,
         [&]<class T>(integer n, const T* matrix, const integer*, integer k, T* x) {
-          lapack::trsm(stored, how, diagonal, n, k, matrix, x);
+          lapack::trsm(stored, op, diagonal, n, k, matrix, x);
         });
   });
 }

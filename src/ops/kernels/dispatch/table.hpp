@@ -42,8 +42,8 @@ struct kernel_table {
   constexpr void set(reduction kind, dtype type, const reducer& fold) noexcept {
     reducers[static_cast<int>(kind)][static_cast<int>(type)] = fold;
   }
-  constexpr void set(scan kind, dtype type, const scanner& how) noexcept {
-    scanners[static_cast<int>(kind)][static_cast<int>(type)] = how;
+  constexpr void set(scan kind, dtype type, const scanner& entry) noexcept {
+    scanners[static_cast<int>(kind)][static_cast<int>(type)] = entry;
   }
   constexpr void set(distribution kind, dtype type, const random_kernel& draws) noexcept {
     random[static_cast<int>(kind)][static_cast<int>(type)] = draws;
