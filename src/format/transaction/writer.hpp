@@ -31,8 +31,8 @@
 
 namespace shale::format {
 
-/// Threads  one thread at a time. `publish_written` and `unpublished_count` may be called by another
-///          one beside a transaction, its beginning and its end
+/// Threads  one thread at a time. But another one may call `publish_written` and
+///          `unpublished_count` during a transaction, its beginning and its end
 class writer {
  public:
   /// The writer of a file that is being created. The file has no name yet, so nobody else can open

@@ -298,7 +298,7 @@ pass compile(const planned_pass& planned, const staged_values& staged, executor&
   for (const auto& leaf : made.leaves) operands.push_back(operand_of(*leaf, staged));
   std::vector<pass_reduction> reductions;
   for (const auto& wanted : planned.reductions)
-    reductions.push_back({wanted.kind, wanted.value->type, wanted.parameter, wanted.into});
+    reductions.push_back({wanted.kind, wanted.value->type, wanted.parameter, wanted.target});
   return {planned.shape,       std::move(made.program),
           std::move(operands), std::move(reductions),
           planned.axes,        scan};

@@ -37,7 +37,7 @@ struct wanted_reduction {
   node_ref value;
   reduction kind;
   double parameter = 0;
-  tensor into;
+  tensor target;
 };
 
 /// A value of the pass's shape that is scanned, and where the results are written.
