@@ -448,6 +448,22 @@ TEST_F(Expression, MatricesMultiplyAsInNumPy) {
   EXPECT_EQ(shape("b.dot(zeros((5, 3, 4)))"), (dims{5, 4}));
 }
 
+TEST_F(Expression, ListsOfNumbersAreArrays) {
+  EXPECT_EQ(numbers("convolve([1, 2, 3], [1, -1])"), (list{1, 1, 1, -3}));
+  EXPECT_EQ(numbers("searchsorted([10, 20, 30], b)"), (list{0, 1, 2}));
+  EXPECT_EQ(number("sum([[1, 2], [3, 4.5]])"), 10.5);
+  EXPECT_EQ(shape("abs([[1, 2, 3], [4, 5, 6]])"), (dims{2, 3}));
+  EXPECT_EQ(type("abs([1, 2])"), dtype::int64);
+  EXPECT_EQ(type("abs([1, True])"), dtype::int64);
+  EXPECT_EQ(type("abs([1, 2.0])"), dtype::float64);
+  EXPECT_EQ(type("any([True, False])"), dtype::boolean);
+  EXPECT_EQ(shape("abs([])"), (dims{0}));
+  EXPECT_NE(failure("sum([[1, 2], [3]])").find("differ in length or depth"), std::string::npos);
+  EXPECT_NE(failure("sum([a, b])").find("contains an array"), std::string::npos);
+  EXPECT_NE(failure("sum([1, None])").find("contains None"), std::string::npos);
+  EXPECT_NE(failure("sum([18446744073709551615])").find("less than 2^63"), std::string::npos);
+}
+
 TEST_F(Expression, ArraysAndListsAreIndices) {
   EXPECT_EQ(numbers("a[:, [2, 0]]"), (list{2, 0, 5, 3}));
   EXPECT_EQ(numbers("s = [-1, 0]; a[s, 1:]"), (list{4, 5, 1, 2}));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "language/values/array_literal.hpp"
 #include "language/values/indexing.hpp"
 
 namespace shale::tools {
@@ -63,7 +64,10 @@ std::optional<expr> arguments::optional_array(std::string_view parameter) {
 }
 
 expr arguments::array_of(const value& found, std::string_view parameter) const {
-  return with_context([&] { return describe(parameter); }, [&] { return to_expr(found); });
+  const bool is_list =
+      found.is<value::tuple>() && found.as<value::tuple>().kind() == sequence_kind::list;
+  return with_context([&] { return describe(parameter); },
+                      [&] { return is_list ? expr(to_array(found)) : to_expr(found); });
 }
 
 index_t arguments::index(std::string_view parameter) {

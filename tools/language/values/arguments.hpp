@@ -27,7 +27,7 @@ class arguments {
   std::optional<value> optional(std::string_view parameter);
   value required(std::string_view parameter);
 
-  /// An argument that must be an operand.
+  /// An argument that must be an operand: an array, a number or a list of numbers.
   expr array(std::string_view parameter);
   std::optional<expr> optional_array(std::string_view parameter);  ///< nothing also for None
   expr index_array(std::string_view parameter);                    ///< also a list of integers

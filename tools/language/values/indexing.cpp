@@ -2,11 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdint>
-
-#include "language/tokens/tokens.hpp"
-#include "shale/evaluate.hpp"
+#include "language/values/array_literal.hpp"
 #include "shale/functions.hpp"
 
 namespace shale::tools {
@@ -16,53 +12,12 @@ namespace {
 // A tuple inside an index is an index array like a list, as in NumPy.
 bool is_sequence(const value& entry) { return entry.is<value::tuple>(); }
 
-// The shape of nested lists, by their first elements.
-dims shape_of(const value& list) {
-  dims shape;
-  for (const value* inner = &list; is_sequence(*inner);) {
-    const auto& elements = inner->as<value::tuple>().elements();
-    shape.push_back(static_cast<index_t>(elements.size()));
-    if (elements.empty()) break;
-    inner = &elements.front();
-  }
-  return shape;
-}
-
-// Appends the numbers of nested lists in row-major order. Lists nest at most expression_depth_max
-// deep.
-void append_numbers(const value& list, const dims& shape, index_t axis,
-                    std::vector<std::int64_t>& numbers, bool& are_bools) {
-  const auto& elements = list.as<value::tuple>().elements();
-  const bool is_last = axis == shape.size() - 1;
-  bool fits = static_cast<index_t>(elements.size()) == shape[axis];
-  for (const value& element : elements) fits = fits && is_sequence(element) != is_last;
-  if (!fits) throw error(errc::invalid_argument, "the lists of an index differ in length or depth");
-  for (const value& element : elements) {
-    if (!is_last) {
-      append_numbers(element, shape, axis + 1, numbers, are_bools);
-      continue;
-    }
-    numbers.push_back(to_index(element, "an index in a list"));
-    are_bools = are_bools && element.is<bool>();
-  }
-}
-
-// A list of bools is a mask; bools beside integers are 0 and 1, as in NumPy.
-tensor to_array(const value& list) {
-  const dims shape = shape_of(list);
-  // Lists share what they contain, so a short text may mean many lists, also lists of nothing.
-  double lists = 1;
-  for (const index_t extent : shape) lists *= static_cast<double>(std::max<index_t>(extent, 1));
-  if (lists > static_cast<double>(expression_bytes_max))
-    throw error(errc::invalid_argument, "the lists of an index are too long",
-                {fmt::format("got shape {}, at most {} elements are possible", to_string(shape),
-                             expression_bytes_max)});
-  std::vector<std::int64_t> numbers;
-  bool are_bools = element_count(shape) > 0;
-  append_numbers(list, shape, 0, numbers, are_bools);
-  const tensor made = tensor::empty(shape, dtype::int64);
-  std::copy(numbers.begin(), numbers.end(), made.elements<std::int64_t>().begin());
-  return are_bools ? eval(astype(made, dtype::boolean)) : made;
+// A list of bools is a mask.
+tensor to_index_tensor(const value& list) {
+  const tensor made = to_array(list);
+  if (is_inexact(made.dtype()))
+    throw error(errc::invalid_argument, "an index in a list must be an integer, got a float");
+  return made;
 }
 
 expr_index_entry to_entry(const value& entry) {
@@ -71,7 +26,7 @@ expr_index_entry to_entry(const value& entry) {
   if (entry.is<ellipsis_t>()) return ellipsis;
   if (entry.is<expr>()) return entry.as<expr>();
   if (entry.is<bool>()) return expr(scalar(entry.as<bool>()));
-  if (is_sequence(entry)) return to_array(entry);
+  if (is_sequence(entry)) return to_index_tensor(entry);
   return to_index(entry, "an index");
 }
 
@@ -89,7 +44,7 @@ value element(const std::vector<value>& elements, const std::vector<value>& entr
 }  // namespace
 
 expr to_index_array(const value& given) {
-  return is_sequence(given) ? expr(to_array(given)) : to_expr(given);
+  return is_sequence(given) ? expr(to_index_tensor(given)) : to_expr(given);
 }
 
 value index_value(const value& object, const std::vector<value>& entries) {
