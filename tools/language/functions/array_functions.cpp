@@ -9,6 +9,7 @@
 
 #include "language/functions/function_tables.hpp"
 #include "language/values/arguments.hpp"
+#include "language/values/array_literal.hpp"
 #include "language/values/value.hpp"
 #include "shale/functions.hpp"
 
@@ -131,7 +132,7 @@ std::vector<expr> array_list(arguments& from) {
                 fmt::format("{}: 'arrays' must be a tuple, as in (a, b), got {}", from.function(),
                             list.description()));
   std::vector<expr> parts;
-  for (const value& part : list.as<value::tuple>().elements()) parts.push_back(to_expr(part));
+  for (const value& part : list.as<value::tuple>().elements()) parts.push_back(to_operand(part));
   return parts;
 }
 

@@ -6,6 +6,7 @@
 
 #include "language/functions/function_tables.hpp"
 #include "language/values/arguments.hpp"
+#include "language/values/array_literal.hpp"
 #include "language/values/operators.hpp"
 #include "language/values/value.hpp"
 #include "shale/functions.hpp"
@@ -26,7 +27,7 @@ template <on_array array, on_number number>
 value unary(arguments& from) {
   const value a = from.required("x");
   if (a.is_number()) return {number(to_double(a))};
-  return {array(to_expr(a))};
+  return {array(to_operand(a))};
 }
 
 template <on_array array>
@@ -58,23 +59,23 @@ template <on_array array, on_number number>
 value rounding(arguments& from) {
   const value a = from.required("x");
   if (a.is<double>()) return {number(a.as<double>())};
-  return a.is_number() ? apply_unary("+", a) : value{array(to_expr(a))};
+  return a.is_number() ? apply_unary("+", a) : value{array(to_operand(a))};
 }
 
 value absolute(arguments& from) {
   const value a = from.required("x");
-  if (!a.is_number()) return {shale::abs(to_expr(a))};
+  if (!a.is_number()) return {shale::abs(to_operand(a))};
   return std::signbit(to_double(a)) ? apply_unary("-", a) : apply_unary("+", a);
 }
 
 value square(arguments& from) {
   const value a = from.required("x");
-  return a.is_number() ? apply_binary("*", a, a) : value{shale::square(to_expr(a))};
+  return a.is_number() ? apply_binary("*", a, a) : value{shale::square(to_operand(a))};
 }
 
 value sign(arguments& from) {
   const value a = from.required("x");
-  if (!a.is_number()) return {shale::sign(to_expr(a))};
+  if (!a.is_number()) return {shale::sign(to_operand(a))};
   const double number = to_double(a);
   if (a.is<double>()) return {number > 0 ? 1.0 : number < 0 ? -1.0 : number == 0 ? 0.0 : number};
   return {std::int64_t{number > 0} - std::int64_t{number < 0}};

@@ -7,6 +7,7 @@
 
 #include "language/functions/function_tables.hpp"
 #include "language/values/arguments.hpp"
+#include "language/values/array_literal.hpp"
 #include "language/values/value.hpp"
 #include "shale/histograms.hpp"
 #include "shale/masks.hpp"
@@ -123,7 +124,7 @@ value histogram(arguments& from) {
   options.weights = from.optional_array("weights");
   const auto of_edges = [&] {
     const auto edges =
-        with_context([] { return "histogram: 'bins'"; }, [&] { return to_expr(bins); });
+        with_context([] { return "histogram: 'bins'"; }, [&] { return to_operand(bins); });
     return shale::histogram(a, edges, options);
   };
   const binned_counts found =

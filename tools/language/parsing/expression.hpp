@@ -3,7 +3,8 @@
 //   dz = (z[1:-1, 2:] - z[1:-1, :-2]) / (2 * dx); degrees(atan(abs(dz)))
 //
 // The language has Python's operators with Python's precedence, indexing with integers, slices,
-// `...`, None, arrays and lists, calls with keyword arguments, methods (a.sum(axis=0)), a.T,
+// `...`, None, arrays and lists, calls with keyword arguments and lists of numbers as arrays,
+// methods (a.sum(axis=0)), a.T,
 // a.shape, a.size, a.ndim, a.dtype, tuples, dtypes by name, pi, e, inf and nan. An assignment `name
 // = …;` names a part; the last part is the result. `np.` may precede a function. Parsing computes
 // no elements, with these exceptions: masks, the counts of repeat, arrays of rank 0 that are given

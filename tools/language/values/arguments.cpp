@@ -64,10 +64,7 @@ std::optional<expr> arguments::optional_array(std::string_view parameter) {
 }
 
 expr arguments::array_of(const value& found, std::string_view parameter) const {
-  const bool is_list =
-      found.is<value::tuple>() && found.as<value::tuple>().kind() == sequence_kind::list;
-  return with_context([&] { return describe(parameter); },
-                      [&] { return is_list ? expr(to_array(found)) : to_expr(found); });
+  return with_context([&] { return describe(parameter); }, [&] { return to_operand(found); });
 }
 
 index_t arguments::index(std::string_view parameter) {

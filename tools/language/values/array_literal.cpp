@@ -86,4 +86,10 @@ tensor to_array(const value& list) {
   });
 }
 
+expr to_operand(const value& given) {
+  const bool is_list =
+      given.is<value::tuple>() && given.as<value::tuple>().kind() == sequence_kind::list;
+  return is_list ? expr(to_array(given)) : to_expr(given);
+}
+
 }  // namespace shale::tools

@@ -12,4 +12,8 @@ namespace shale::tools {
 ///          too many elements
 tensor to_array(const value& list);
 
+/// An array, a number or a list of numbers as an operand of a function.
+/// Throws   as to_array and to_expr
+expr to_operand(const value& given);
+
 }  // namespace shale::tools
