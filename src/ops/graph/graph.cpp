@@ -102,11 +102,10 @@ namespace {
                       : "this dtype only stores and converts: cast it to float32 first"});
 }
 
-// `function`: "reduction" or "scan".
 [[noreturn]] void throw_undefined(const char* function, dtype type) {
   throw error(
       errc::invalid_argument,
-      "the " + std::string(function) + " is not defined for " + std::string(name(type)),
+      "'" + std::string(function) + "' is not defined for " + std::string(name(type)),
       {computes(type) ? "cast the operand to a dtype that it takes" : "cast it to float32 first"});
 }
 
@@ -393,7 +392,7 @@ node_ref make_reduction(const node_ref& input, reduction kind, const dims& axes,
                   {"axes " + to_string(axes) + " of shape " + to_string(input->shape)});
   }
   const reducer* found = find_reducer(kind, input->type);
-  if (!found) throw_undefined("reduction", input->type);
+  if (!found) throw_undefined(name_of(kind), input->type);
   stage result{
       .input = input, .reduces = true, .kind = kind, .parameter = parameter, .type = found->result};
   index_t count = 1;
@@ -410,7 +409,7 @@ node_ref make_reduction(const node_ref& input, reduction kind, const dims& axes,
                            kind == reduction::arg_minimum || kind == reduction::arg_maximum;
   if (count == 0 && of_extremum && element_count(result.shape) > 0)
     throw error(errc::invalid_argument,
-                "min, max, argmin and argmax of no elements are not defined",
+                "'" + std::string(name_of(kind)) + "' of no elements is not defined",
                 {"axes " + to_string(result.axes) + " of shape " + to_string(input->shape)});
   const dims shape = result.shape;
   const dtype type = result.type;
@@ -420,7 +419,7 @@ node_ref make_reduction(const node_ref& input, reduction kind, const dims& axes,
 node_ref make_scan(const node_ref& input, scan kind, index_t axis) {
   const index_t along = normalize_axis(axis, input->shape.size());
   const scanner* found = find_scanner(kind, input->type);
-  if (!found) throw_undefined("scan", input->type);
+  if (!found) throw_undefined(name_of(kind), input->type);
   auto from = std::make_shared<const stage>(stage{.input = input,
                                                   .axes = {along},
                                                   .scans = kind,
@@ -437,7 +436,7 @@ node_ref make_rolling(const node_ref& input, reduction kind, index_t width, inde
                 {"got width " + std::to_string(width) + " along axis " + std::to_string(along) +
                  " of shape " + to_string(shape)});
   const reducer* found = find_reducer(kind, input->type);
-  if (!found) throw_undefined("reduction", input->type);
+  if (!found) throw_undefined(name_of(kind), input->type);
   shape[along] -= width - 1;
   // Every tile of the result is computed from a view of the input.
   const bool is_small = post_order(input).size() <= viewed_nodes_max;

@@ -1,5 +1,8 @@
 #include "ops/kernels/operations/operations.hpp"
 
+#include <cstddef>
+#include <iterator>
+
 #include "ops/kernels/operations/operation_facts.hpp"
 
 namespace shale::ops {
@@ -13,6 +16,20 @@ dtype result_dtype(operation op, dtype type) noexcept {
   if (type == dtype::complex64) return dtype::float32;
   if (type == dtype::complex128) return dtype::float64;
   return type;
+}
+
+const char* name_of(reduction kind) noexcept {
+  static constexpr const char* names[] = {"sum",  "prod",          "min",    "max",
+                                          "mean", "var",           "std",    "any",
+                                          "all",  "count_nonzero", "argmin", "argmax"};
+  static_assert(std::size(names) == static_cast<std::size_t>(reduction::count_));
+  return names[static_cast<std::size_t>(kind)];
+}
+
+const char* name_of(scan kind) noexcept {
+  static constexpr const char* names[] = {"cumulative_sum", "cumulative_prod", "cummin", "cummax"};
+  static_assert(std::size(names) == static_cast<std::size_t>(scan::count_));
+  return names[static_cast<std::size_t>(kind)];
 }
 
 }  // namespace shale::ops

@@ -115,6 +115,9 @@ enum class reduction : std::uint8_t {
   count_
 };
 
+/// The name of the public function, for messages.
+const char* name_of(reduction kind) noexcept;
+
 /// Whether the bits of a result depend on the order in which values of that dtype are folded. Sums
 /// and products of integers and bools do not, because they wrap.
 inline bool depends_on_order(reduction kind, dtype type) {
@@ -153,6 +156,9 @@ struct reducer {
 };
 
 enum class scan : std::uint8_t { sum, product, minimum, maximum, count_ };
+
+/// The name of the public function, for messages.
+const char* name_of(scan kind) noexcept;
 
 /// The reduction whose states a scan goes through.
 constexpr reduction reduction_of(scan kind) noexcept {
