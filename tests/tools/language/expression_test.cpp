@@ -353,6 +353,16 @@ TEST_F(Expression, IndicesOfManyListsAreRefused) {
   EXPECT_EQ(shape("b[[]]"), (dims{0}));
 }
 
+TEST_F(Expression, WordsAreChosenByTheirNames) {
+  EXPECT_EQ(shape("convolve(b, [1, 1], mode='same')"), (dims{3}));
+  EXPECT_EQ(shape("correlate(b, [1, 1])"), (dims{2}));
+  EXPECT_NE(failure("convolve(b, [1, 1], mode='all')")
+                .find("'mode' must be one of 'valid', 'same', 'full', got 'all'"),
+            std::string::npos);
+  EXPECT_NE(failure("searchsorted(b, [1], side=1)").find("one of 'left', 'right', got an integer"),
+            std::string::npos);
+}
+
 // Sorts are computed when they are called, so the names of all parameters are checked before.
 TEST_F(Expression, ParametersAreCheckedBeforeAFunctionIsCalled) {
   arrays_.insert_or_assign("x", expr(std::make_shared<unreadable_source>()));

@@ -11,21 +11,6 @@ namespace shale::tools {
 
 namespace {
 
-/// One of several names. Without the argument, the first one.
-template <class Choice, std::size_t count>
-Choice choice(arguments& from, std::string_view parameter,
-              const std::pair<std::string_view, Choice> (&choices)[count]) {
-  const std::optional<value> given = from.optional(parameter);
-  if (!given) return choices[0].second;
-  std::string names;
-  for (const auto& [name, meaning] : choices) {
-    if (given->is<std::string>() && given->as<std::string>() == name) return meaning;
-    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", name);
-  }
-  throw error(errc::invalid_argument,
-              fmt::format("{}: '{}' must be one of {}", from.function(), parameter, names));
-}
-
 // NumPy's forms: one number, (before, after) for all axes, or such a pair for each axis.
 std::vector<pad_width> widths_argument(arguments& from) {
   constexpr std::string_view subject = "pad: 'pad_width'";
@@ -54,7 +39,7 @@ value pad(arguments& from) {
                                                              {"wrap", pad_mode::wrap}};
   const expr a = from.array("array");
   const std::vector<pad_width> widths = widths_argument(from);
-  pad_options options{.mode = choice(from, "mode", modes)};
+  pad_options options{.mode = from.choice("mode", modes)};
   options.value = from.optional_number("constant_values").value_or(std::int64_t{0});
   return {shale::pad(a, widths, options)};
 }
@@ -64,7 +49,8 @@ value rot90(arguments& from) {
   const index_t times = from.index("k", 1);
   const std::optional<dims> axes = from.axes("axes");
   if (axes && axes->size() != 2)
-    throw error(errc::invalid_argument, "rot90: 'axes' must be two axes");
+    throw error(errc::invalid_argument,
+                fmt::format("rot90: 'axes' must be two axes, got {}", to_string(*axes)));
   return {axes ? shale::rot90(a, times, axes->front(), axes->back()) : shale::rot90(a, times)};
 }
 
@@ -75,7 +61,7 @@ value meshgrid(arguments& from) {
   constexpr std::pair<std::string_view, grid_indexing> orders[] = {{"xy", grid_indexing::xy},
                                                                    {"ij", grid_indexing::ij}};
   std::vector<value> grids;
-  for (const expr& grid : shale::meshgrid(arrays, choice(from, "indexing", orders)))
+  for (const expr& grid : shale::meshgrid(arrays, from.choice("indexing", orders)))
     grids.emplace_back(grid);
   return {value::tuple(std::move(grids))};
 }

@@ -158,32 +158,18 @@ value stack(arguments& from) {
   return {shale::stack(parts, from.index("axis", 0))};
 }
 
-// The position in `words` of the word that a parameter has; `otherwise` if the call does not give
-// it.
-std::size_t chosen_word(arguments& from, std::string_view parameter,
-                        const std::vector<std::string>& words, std::size_t otherwise,
-                        std::string_view told) {
-  const std::optional<value> given = from.optional(parameter);
-  if (!given) return otherwise;
-  if (given->is<std::string>())
-    for (std::size_t k = 0; k < words.size(); ++k)
-      if (given->as<std::string>() == words[k]) return k;
-  throw error(errc::invalid_argument,
-              fmt::format("{}: '{}' must be {}", from.function(), parameter, told));
-}
-
 // A function of windows. The defaults of the mode differ as in NumPy; the names of the methods are
 // those of SciPy.
 template <expr (*function)(const expr&, const expr&, window_mode, window_method)>
 value of_windows(arguments& from, window_mode otherwise) {
+  constexpr std::pair<std::string_view, window_mode> modes[] = {
+      {"valid", window_mode::valid}, {"same", window_mode::same}, {"full", window_mode::full}};
+  constexpr std::pair<std::string_view, window_method> methods[] = {
+      {"direct", window_method::direct}, {"fft", window_method::fft}};
   const expr a = from.array("a");
   const expr by = from.array("v");
-  const auto mode = static_cast<window_mode>(chosen_word(from, "mode", {"valid", "same", "full"},
-                                                         static_cast<std::size_t>(otherwise),
-                                                         "'valid', 'same' or 'full'"));
-  const auto method = static_cast<window_method>(
-      chosen_word(from, "method", {"direct", "fft"}, 0, "'direct' or 'fft'"));
-  return {function(a, by, mode, method)};
+  const window_mode mode = from.choice("mode", modes, otherwise);
+  return {function(a, by, mode, from.choice("method", methods))};
 }
 
 value correlate(arguments& from) { return of_windows<shale::correlate>(from, window_mode::valid); }

@@ -58,14 +58,9 @@ value lu(arguments& from) {
 
 value qr(arguments& from) {
   const expr a = from.array("a");
-  const std::optional<value> mode = from.optional("mode");
-  const std::string name = !mode                     ? "reduced"
-                           : mode->is<std::string>() ? mode->as<std::string>()
-                                                     : "";
-  if (name != "reduced" && name != "complete")
-    throw error(errc::invalid_argument, "qr: 'mode' must be 'reduced' or 'complete'");
-  const qr_result found =
-      shale::qr(a, name == "reduced" ? qr_columns::reduced : qr_columns::complete);
+  constexpr std::pair<std::string_view, qr_columns> modes[] = {{"reduced", qr_columns::reduced},
+                                                               {"complete", qr_columns::complete}};
+  const qr_result found = shale::qr(a, from.choice("mode", modes));
   return tuple_of({found.q, found.r});
 }
 

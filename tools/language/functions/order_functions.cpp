@@ -42,12 +42,9 @@ value quantile(arguments& from) {
 value searchsorted(arguments& from) {
   const expr sorted = from.array("a");
   const expr values = from.array("v");
-  const std::optional<value> side = from.optional("side");
-  const std::string name = !side ? "left" : side->is<std::string>() ? side->as<std::string>() : "";
-  if (name != "left" && name != "right")
-    throw error(errc::invalid_argument, "searchsorted: 'side' must be 'left' or 'right'");
-  return {expr(shale::searchsorted(sorted, values,
-                                   name == "left" ? search_side::left : search_side::right))};
+  constexpr std::pair<std::string_view, search_side> sides[] = {{"left", search_side::left},
+                                                                {"right", search_side::right}};
+  return {expr(shale::searchsorted(sorted, values, from.choice("side", sides)))};
 }
 
 value digitize(arguments& from) {
@@ -116,7 +113,9 @@ value histogram(arguments& from) {
     if (!range->is<value::tuple>() || range->as<value::tuple>().elements().size() != 2 ||
         !range->as<value::tuple>().elements().front().is_number() ||
         !range->as<value::tuple>().elements().back().is_number())
-      throw error(errc::invalid_argument, "histogram: 'range' must be two numbers");
+      throw error(errc::invalid_argument,
+                  fmt::format("histogram: 'range' must be two numbers, as in (0, 1), got {}",
+                              range->description()));
     const auto& ends = range->as<value::tuple>().elements();
     options.range = value_range{to_double(ends.front()), to_double(ends.back())};
   }

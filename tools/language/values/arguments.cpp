@@ -162,6 +162,15 @@ void arguments::throw_no_parameter(std::string_view parameter) const {
               fmt::format("{} has no parameter '{}'", function_, parameter));
 }
 
+void arguments::throw_no_choice(std::string_view parameter, const value& given,
+                                const std::vector<std::string_view>& words) const {
+  throw error(
+      errc::invalid_argument,
+      fmt::format("{} must be one of '{}', got {}", describe(parameter), fmt::join(words, "', '"),
+                  given.is<std::string>() ? '\'' + given.as<std::string>() + '\''
+                                          : std::string(given.description())));
+}
+
 void arguments::finish() const {
   if (positional_left() > 0)
     throw error(errc::invalid_argument,

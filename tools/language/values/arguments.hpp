@@ -1,6 +1,7 @@
 // The arguments of one call in an expression, taken by one parameter at a time.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,6 +40,22 @@ class arguments {
   double real(std::string_view parameter, double otherwise);
   std::optional<double> optional_real(std::string_view parameter);  ///< nothing also for None
 
+  /// The meaning of the word that the argument must be. If the call does not give it, it is
+  /// `otherwise`, or the first meaning.
+  template <class Meaning, std::size_t count>
+  Meaning choice(std::string_view parameter,
+                 const std::pair<std::string_view, Meaning> (&choices)[count],
+                 std::optional<Meaning> otherwise = std::nullopt) {
+    const std::optional<value> given = optional(parameter);
+    if (!given) return otherwise.value_or(choices[0].second);
+    std::vector<std::string_view> words;
+    for (const auto& [word, meaning] : choices) {
+      if (given->is<std::string>() && given->as<std::string>() == word) return meaning;
+      words.push_back(word);
+    }
+    throw_no_choice(parameter, *given, words);
+  }
+
   /// An argument that must be a number, or an array of rank 0, which is evaluated.
   scalar number(std::string_view parameter);
   std::optional<scalar> optional_number(std::string_view parameter);  ///< nothing also for None
@@ -64,6 +81,8 @@ class arguments {
  private:
   std::string describe(std::string_view parameter) const;
   [[noreturn]] void throw_no_parameter(std::string_view parameter) const;
+  [[noreturn]] void throw_no_choice(std::string_view parameter, const value& given,
+                                    const std::vector<std::string_view>& words) const;
   expr array_of(const value& found, std::string_view parameter) const;
   double real_of(const value& found, std::string_view parameter) const;
   scalar number_of(const value& found, std::string_view parameter) const;
