@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <limits>
 #include <optional>
 #include <string>
