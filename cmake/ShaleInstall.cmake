@@ -10,6 +10,9 @@ install(DIRECTORY include/shale DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MA
 install(EXPORT shale_targets NAMESPACE shale:: FILE shaleTargets.cmake DESTINATION ${SHALE_CMAKE_DIR})
 if(SHALE_TOOLS)
   install(TARGETS shale_command)
+  # A shared libshale is found beside the command, wherever the installation lies.
+  file(RELATIVE_PATH SHALE_BIN_TO_LIB ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+  set_target_properties(shale_command PROPERTIES INSTALL_RPATH "$ORIGIN/${SHALE_BIN_TO_LIB}")
 endif()
 
 configure_package_config_file(cmake/shaleConfig.cmake.in shaleConfig.cmake

@@ -276,18 +276,25 @@ class Containers(ShaleCase):
         np.save(self.path / "cube.npy", cube)
         self.shale("convert", "cube.npy", "c.shale:c", "--chunk", "4,15,64", "--codec",
                    "delta,shuffle,zstd:3")
-        self.shale("set", "c.shale:c", "unit=m")
-        for number, (index, chunk) in enumerate({
-                "5": (15, 64), ":, 3": (4, 64), "..., 7": (4, 15), "2, ..., 1": (15,), "1, 2, 3": (),
-                "::7": (3, 15, 64), ":2, :, 10:20": (2, 15, 10), ":, ::-1": (4, 15, 64),
-                "None, 4": (1, 15, 64), "..., None": (4, 15, 64, 1), "None, ..., None, 3": (1, 4, 15, 1),
-                "3:3": (1, 15, 64), "...": (4, 15, 64)}.items()):
+        self.shale("set", "c.shale:c", "unit=m", '_ARRAY_DIMENSIONS=["z", "y", "x"]')
+        # The letters are the names of the axes; a new axis has none.
+        for number, (index, (chunk, axes)) in enumerate({
+                "5": ((15, 64), "yx"), ":, 3": ((4, 64), "zx"), "..., 7": ((4, 15), "zy"),
+                "2, ..., 1": ((15,), "y"), "1, 2, 3": ((), ""), "::7": ((3, 15, 64), "zyx"),
+                ":2, :, 10:20": ((2, 15, 10), "zyx"), ":, ::-1": ((4, 15, 64), "zyx"),
+                "None, 4": ((1, 15, 64), " yx"), "..., None": ((4, 15, 64, 1), "zyx "),
+                "None, ..., None, 3": ((1, 4, 15, 1), " zy "), "3:3": ((1, 15, 64), "zyx"),
+                "...": ((4, 15, 64), "zyx")}.items()):
             with self.subTest(index):
                 copy = f"c.shale:copy-{number}"
                 self.shale("convert", f"c.shale:c[{index}]", copy)
                 self.assert_same(self.load(copy), eval(f"cube[{index}]"))
                 self.assertEqual(self.facts(copy, "kind", "chunk_shape", "codec", "attributes"),
-                                 ["chunked", list(chunk), "delta,shuffle,zstd:3", {"unit": "m"}])
+                                 ["chunked", list(chunk), "delta,shuffle,zstd:3",
+                                  {"unit": "m", "_ARRAY_DIMENSIONS": [name.strip() for name in axes]}])
+        done = self.shale("convert", "c.shale:c[5]", "c.shale:c", "-f", "--json").json()
+        self.assertIn("dimension names: the new array has another rank", done["converted"][0]["not_kept"])
+        self.assertEqual(self.facts("c.shale:c", "attributes"), [{"unit": "m"}])
         self.shale("verify", "c.shale")
 
     def test_options_say_what_a_copy_does_not_keep(self):
@@ -600,7 +607,9 @@ class Containers(ShaleCase):
         self.assertEqual(self.facts("g.shale:a", "chunk_shape"), [[2, 2]])
         np.save(self.path / "more.npy", np.array([1.0, 2.0]))
         self.shale("create", "g.shale:empty", "--shape", "0", "--dtype", "int16", "--chunk", "4")
-        err = self.shale("append", "g.shale:empty", "more.npy").err
+        self.refused(USAGE, "append", "g.shale:empty", "more.npy",
+                     says=["holds int16, the new elements are float64", "--dtype int16 converts them"])
+        err = self.shale("append", "g.shale:empty", "more.npy", "--dtype", "int16").err
         self.assertIn("g.shale:empty: int16 (2,) in generation", err)
         self.shale("append", "g.shale:empty", "g.shale:empty[::-1]", "-q")
         self.assert_same(self.load("g.shale:empty"), np.array([1, 2, 2, 1], np.int16))
@@ -976,6 +985,14 @@ class Containers(ShaleCase):
             self.assertEqual(self.names(file), ["dem", "raw/2026/dx", "wave"])
             if file == "survey.shale":
                 self.shale("convert", file, "copy.shale")
+        self.shale("create", "other.shale:y", "--shape", "3", "-q")
+        self.shale("set", "other.shale", "title=Other", "n=3")
+        self.refused(FAILED, "convert", "survey.shale", "other.shale",
+                     says=["another attribute 'title'", "-f replaces it"])
+        self.assertEqual(self.names("other.shale"), ["y"])
+        self.shale("convert", "survey.shale", "other.shale", "-f", "-q")
+        self.assertEqual(self.shale("info", "other.shale", "--json").json()["attributes"],
+                         {"title": "Survey", "n": 3})
         self.shale("convert", "survey.shale", "--replace")
         self.assertEqual(self.shale("info", "survey.shale", "--json").json()["attributes"],
                          {"title": "Survey", "n": 3})

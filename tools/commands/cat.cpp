@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -47,11 +48,18 @@ std::size_t csv_block_bytes() {
 
 template <class T>
 void append_element(std::string& line, T value) {
-  if constexpr (std::is_same_v<T, bool>) line += value ? "True" : "False";
-  else if constexpr (detail::is_complex<T>) line += scalar(value).to_string();
-  else if constexpr (detail::is_small_float<T>)
-    fmt::format_to(std::back_inserter(line), "{}", static_cast<float>(value));
-  else fmt::format_to(std::back_inserter(line), "{}", value);
+  if constexpr (std::is_same_v<T, bool>) {
+    line += value ? "True" : "False";
+  } else if constexpr (detail::is_complex<T>) {
+    line += scalar(value).to_string();
+  } else if constexpr (detail::is_small_float<T>) {
+    append_element(line, static_cast<float>(value));
+  } else {
+    bool is_number = true;
+    if constexpr (std::is_floating_point_v<T>) is_number = !std::isnan(value);
+    if (is_number) fmt::format_to(std::back_inserter(line), "{}", value);
+    else line += "nan";  // also if its sign is set
+  }
 }
 
 // Adds a text to a row. A text with commas or quotes, or with blanks at its ends, gets quotes around

@@ -132,11 +132,23 @@ std::vector<conversion> into_archive(Writer archive, const std::vector<array_fac
   return all;
 }
 
-// Copies the attributes of a container and of its levels.
-void copy_levels(transaction& change, const snapshot& generation) {
-  for (const std::string& level : generation.levels_with_attributes())
-    for (const auto& [key, value] : generation.attributes(level))
+// Copies the attributes of a container and of its levels. An attribute of the target is replaced
+// only with -f.
+void copy_levels(transaction& change, const snapshot& generation, const std::string& file,
+                 bool force) {
+  for (const std::string& level : generation.levels_with_attributes()) {
+    const attribute_list before = change.level_attributes(level);
+    for (const auto& [key, value] : generation.attributes(level)) {
+      for (const auto& [other_key, other] : before)
+        if (!force && other_key == key && other != value)
+          throw error(
+              errc::already_exists,
+              fmt::format("{} has another attribute '{}'",
+                          printable(level.empty() ? file : label(file, level)), printable(key)),
+              {"-f replaces it"});
       change.set_level_attribute(level, key, value);
+    }
+  }
 }
 
 // Copies every array of a file in the transaction `change`.
@@ -158,7 +170,8 @@ std::vector<conversion> copy_arrays(transaction& change, input_files& files, con
                                   put_array(change, target.file, to.array, copy, options.writing)});
                  });
   }
-  if (source.format == file_format::shale) copy_levels(change, files.generation_of(source.file));
+  if (source.format == file_format::shale)
+    copy_levels(change, files.generation_of(source.file), target.file, options.writing.force);
   return all;
 }
 

@@ -98,7 +98,7 @@ void print(const std::string& file, const verification& found) {
   print_data(
       fmt::format("{} finding{}\n", found.findings.size(), found.findings.size() == 1 ? "" : "s"));
   for (const finding& damage : found.findings)
-    print_data(fmt::format("  [{}] {}\n", name(damage.code), damage.text));
+    print_data(fmt::format("  [{}] {}\n", name(damage.code), printable(damage.text)));
 }
 
 int run(const verify_options& options) {

@@ -102,39 +102,34 @@ array_spec spec_of(const array& stored) {
   return spec;
 }
 
-array_spec sliced(const array_spec& whole, const std::vector<index_entry>& index) {
+dims axes_of_slice(index_t rank, const std::vector<index_entry>& index) {
   using entry = index_entry_kind;
   index_t indexed_axes = 0;
   for (const index_entry& item : index)
     indexed_axes += item.kind() == entry::position || item.kind() == entry::range ? 1 : 0;
+  dims axes;
+  index_t axis = 0;
+  const auto keep = [&](index_t count) {
+    for (const index_t end = axis + count; axis < end; ++axis) axes.push_back(axis);
+  };
+  for (const index_entry& item : index) {
+    if (item.kind() == entry::position) ++axis;
+    if (item.kind() == entry::range) keep(1);
+    if (item.kind() == entry::new_axis) axes.push_back(-1);
+    if (item.kind() == entry::ellipsis) keep(rank - indexed_axes);
+  }
+  keep(rank - axis);
+  return axes;
+}
+
+array_spec sliced(const array_spec& whole, const dims& axes) {
   array_spec spec = whole;
   dims chunk;
   spec.shape = {};
-  index_t axis = 0;
-  const auto keep = [&](index_t axes) {
-    for (const index_t end = axis + axes; axis < end; ++axis) {
-      spec.shape.push_back(whole.shape[axis]);
-      if (whole.chunk_shape) chunk.push_back((*whole.chunk_shape)[axis]);
-    }
-  };
-  for (const index_entry& item : index) {
-    switch (item.kind()) {
-      case entry::position:
-        ++axis;
-        break;
-      case entry::range:
-        keep(1);
-        break;
-      case entry::new_axis:
-        spec.shape.push_back(1);
-        chunk.push_back(1);
-        break;
-      case entry::ellipsis:
-        keep(whole.shape.size() - indexed_axes);
-        break;
-    }
+  for (const index_t axis : axes) {
+    spec.shape.push_back(axis < 0 ? 1 : whole.shape[axis]);
+    if (whole.chunk_shape) chunk.push_back(axis < 0 ? 1 : (*whole.chunk_shape)[axis]);
   }
-  keep(whole.shape.size() - axis);
   if (whole.chunk_shape) spec.chunk_shape = chunk;
   return spec;
 }

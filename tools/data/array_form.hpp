@@ -32,9 +32,12 @@ struct form_options {
 /// The specification of an array that exists.
 array_spec spec_of(const array& stored);
 
-/// The specification of a slice, before its extents are known. Each axis of the slice keeps its
-/// chunk extent; a new axis has chunks of one element.
-array_spec sliced(const array_spec& whole, const std::vector<index_entry>& index);
+/// For each axis of a slice of an array of that rank, the axis of the array; -1 for a new axis.
+dims axes_of_slice(index_t rank, const std::vector<index_entry>& index);
+
+/// The specification of a slice with these axes, before its extents are known. Each axis of the
+/// slice keeps its chunk extent; a new axis has chunks of one element.
+array_spec sliced(const array_spec& whole, const dims& axes);
 
 struct chosen_form {
   array_spec spec;

@@ -13,6 +13,7 @@
 #include "data/name_advice.hpp"
 #include "notation/attribute.hpp"
 #include "notation/codec_text.hpp"
+#include "shale/dimension_names.hpp"
 #include "shale/executor.hpp"
 #include "shale/logical_arrays.hpp"
 #include "shale/mapped_file.hpp"
@@ -307,11 +308,46 @@ void target_options::add_to(CLI::App& command) {
   form.add_to(command);
 }
 
+namespace {
+
+bool names_dimensions(const std::pair<std::string, std::string>& attribute) {
+  return attribute.first == dimension_names_key;
+}
+
+// Names the axes of a slice by those of the whole array; new axes have empty names. Names that do
+// not fit the array stay as they are.
+void slice_dimension_names(attribute_list& attributes, const array& whole, const dims& axes) {
+  const auto found = std::find_if(attributes.begin(), attributes.end(), names_dimensions);
+  if (found == attributes.end()) return;
+  try {
+    const std::vector<std::string> names = dimension_names(whole).value();
+    std::vector<std::string> kept;
+    for (const index_t axis : axes)
+      kept.push_back(axis < 0 ? std::string() : names[static_cast<std::size_t>(axis)]);
+    found->second = attribute_value(kept).stored();
+  } catch (const error& failure) {
+    if (failure.code() != errc::corrupt && failure.code() != errc::invalid_argument) throw;
+  }
+}
+
+// Drops the names of the axes of an array that gets another rank.
+void drop_dimension_names(attribute_list& attributes, written& done) {
+  if (std::erase_if(attributes, names_dimensions) > 0)
+    done.not_kept.push_back("dimension names: the new array has another rank");
+}
+
+}  // namespace
+
 std::optional<origin> origin_of(const operand& source) {
   if (!source.stored) return std::nullopt;
   origin from{spec_of(*source.stored), source.stored->attributes()};
-  if (source.location.index) from.spec = sliced(from.spec, *source.location.index);
-  else from.whole = source.stored;
+  if (source.location.index) {
+    const dims axes = axes_of_slice(source.stored->rank(), *source.location.index);
+    from.spec = sliced(from.spec, axes);
+    slice_dimension_names(from.attributes, *source.stored, axes);
+  } else {
+    from.whole = source.stored;
+  }
   return from;
 }
 
@@ -321,13 +357,14 @@ written put_array(transaction& change, const std::string& file, const std::strin
   if (before && !options.force) throw_exists(label(file, name));
   std::optional<array_spec> model;
   attribute_list attributes;
+  written done{.type = chosen_dtype(source, before)};
   if (before) {
     model = spec_of(*before);
     attributes = before->attributes();
+    if (before->rank() != source.values.rank()) drop_dimension_names(attributes, done);
   } else if (source.original) {
     model = source.original->spec;
   }
-  written done{.type = chosen_dtype(source, before)};
   chosen_form form = form_for(done.type, source.values.shape(), model, options.form);
   if (before && !source.type && done.type != before->dtype())
     done.not_kept.push_back(fmt::format("dtype {}: the new values are {}",

@@ -78,8 +78,32 @@ bool flush_data() noexcept {
   return false;
 }
 
+namespace {
+
+// Escapes the control characters U+007F to U+009F, which JSON does not: some terminals obey them.
+std::string without_controls(const std::string& json) {
+  std::string safe;
+  safe.reserve(json.size());
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(json[i]);
+    const auto next = i + 1 < json.size() ? static_cast<unsigned char>(json[i + 1]) : 0U;
+    if (byte == 0x7f) {
+      safe += "\\u007f";
+    } else if (byte == 0xc2 && next >= 0x80 && next <= 0x9f) {
+      safe += fmt::format("\\u{:04x}", next);
+      ++i;
+    } else {
+      safe += json[i];
+    }
+  }
+  return safe;
+}
+
+}  // namespace
+
 void print_json(const nlohmann::json& json) {
-  print_data(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
+  print_data(without_controls(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)) +
+             '\n');
 }
 
 void print_report(const nlohmann::json& json) noexcept {
