@@ -188,8 +188,6 @@ void unbacked(const words& arguments) {
 void unbacked_chunks(const words& arguments) {
   enter_private_mounts();
   const std::string sound = sound_bytes(arguments.back());
-  thin_disk disk(arguments.at(0), std::size_t{128} << 20, false);
-  const std::string path = disk.folder() + "/file.shale";
   const auto spec = [](index_t bytes) {
     return array_spec{.dtype = dtype::uint8,
                       .shape = {bytes},
@@ -198,6 +196,10 @@ void unbacked_chunks(const words& arguments) {
                       .codec = {.compression = std::nullopt}};
   };
   for (const index_t bytes : {index_t{40} << 10, index_t{5} << 10, index_t{300} << 10}) {
+    // A fresh disk, because blocks that were written once have their space.
+    const std::string folder = arguments.at(0) + "/" + std::to_string(bytes);
+    thin_disk disk(make_directory(folder), std::size_t{128} << 20, false);
+    const std::string path = disk.folder() + "/file.shale";
     write_file(path, sound);
     {
       container file = container::open(path, open_mode::write);

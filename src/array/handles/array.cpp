@@ -247,10 +247,10 @@ void array::implementation::read(const region& part, const tensor& result, execu
       compare_checksums({range->offset + range->bytes - 1, 1});
     }
     const auto known = checksums();
-    const auto sums = [&](std::uint64_t first, std::uint64_t count) {
+    const auto read_sums = [&](std::uint64_t first, std::uint64_t count) {
       return known ? known->read_sums(first, count) : std::vector<std::uint64_t>();
     };
-    arrays::read_dense(*view, record, label(), range->offset, result, sums, on);
+    arrays::read_dense(*view, record, label(), range->offset, result, read_sums, on);
   } else {
     const tensor from = detail::narrowed(dense(), part);
     parallel::copy_elements(result, from, on);

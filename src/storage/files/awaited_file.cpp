@@ -93,7 +93,6 @@ void awaited_file::look() noexcept {
 }
 
 void awaited_file::look_locked() noexcept {
-  if (is_missed_) return;
   const int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
   file_descriptor found = open_descriptor(path_, O_RDONLY | flags);
   if (!found && errno == EACCES) found = open_descriptor(path_, O_WRONLY | flags);
@@ -109,7 +108,7 @@ void awaited_file::look_locked() noexcept {
   try {
     errors_ = write_back_record::of(found.get());
     watching_ = std::move(found);
-    unwatched_ = 0;
+    if (!is_missed_) unwatched_ = 0;
   } catch (...) {
     unwatched_ = ENOMEM;
   }

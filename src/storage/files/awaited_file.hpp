@@ -83,8 +83,9 @@ class awaited_file {
   std::shared_ptr<write_back_record> errors_;  // null if no file is watched
   int unwatched_ = 0;  // the errno value that kept a file from being watched, or 0
 
-  // Whether an announced file could not be watched. A description that is opened later cannot
-  // replace the watching one: errors that others have received meanwhile do not reach it.
+  // Whether an announced file could not be watched when it was made. A description that is opened
+  // later serves for its owner and permissions, but errors that others have received meanwhile do
+  // not reach it, so `sync` fails.
   bool is_missed_ = false;
 };
 

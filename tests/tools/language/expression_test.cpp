@@ -356,6 +356,9 @@ TEST_F(Expression, IndicesOfManyListsAreRefused) {
 TEST_F(Expression, WordsAreChosenByTheirNames) {
   EXPECT_EQ(shape("convolve(b, [1, 1], mode='same')"), (dims{3}));
   EXPECT_EQ(shape("correlate(b, [1, 1])"), (dims{2}));
+  EXPECT_EQ(shape("arange(2, stop=5)"), (dims{3}));
+  EXPECT_EQ(shape("concat(arrays=(b, [1]))"), (dims{4}));
+  EXPECT_EQ(numbers("add(b, [1, 2, 3])"), (list{11, 22, 33}));
   EXPECT_NE(failure("convolve(b, [1, 1], mode='all')")
                 .find("'mode' must be one of 'valid', 'same', 'full', got 'all'"),
             std::string::npos);

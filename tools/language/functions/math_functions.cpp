@@ -35,9 +35,14 @@ value unary_array(arguments& from) {
   return {array(from.array("x"))};
 }
 
+// An operand as operators take it: a list of numbers becomes an array.
+value as_operand(const value& given) {
+  return given.is<value::tuple>() ? value{to_operand(given)} : given;
+}
+
 template <char symbol>
 value operate_alone(arguments& from) {
-  return apply_unary({&unary_symbol<symbol>, 1}, from.required("x"));
+  return apply_unary({&unary_symbol<symbol>, 1}, as_operand(from.required("x")));
 }
 
 template <on_arrays array>
@@ -50,8 +55,8 @@ value binary(arguments& from) {
 template <char... symbol>
 value operate(arguments& from) {
   constexpr char text[] = {symbol...};
-  const value a = from.required("x1");
-  return apply_binary({text, sizeof...(symbol)}, a, from.required("x2"));
+  const value a = as_operand(from.required("x1"));
+  return apply_binary({text, sizeof...(symbol)}, a, as_operand(from.required("x2")));
 }
 
 // Rounding leaves integers unchanged.

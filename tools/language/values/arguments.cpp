@@ -18,7 +18,7 @@ bool names_parameter(std::string_view signature, std::string_view parameter) {
   };
   std::size_t at = signature.find('(');
   while ((at = signature.find(parameter, at + 1)) != std::string_view::npos)
-    if (is_one_of(at - 1, "([ ") && is_one_of(at + parameter.size(), ",=)]")) return true;
+    if (is_one_of(at - 1, "([ ") && is_one_of(at + parameter.size(), ",=)[]")) return true;
   return false;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -45,7 +46,7 @@ class arguments {
   template <class Meaning, std::size_t count>
   Meaning choice(std::string_view parameter,
                  const std::pair<std::string_view, Meaning> (&choices)[count],
-                 std::optional<Meaning> otherwise = std::nullopt) {
+                 std::optional<std::type_identity_t<Meaning>> otherwise = std::nullopt) {
     const std::optional<value> given = optional(parameter);
     if (!given) return otherwise.value_or(choices[0].second);
     std::vector<std::string_view> words;

@@ -56,8 +56,7 @@ error commit_pipeline::refusal() const {
   error refused(errc::io, "a commit before this one failed",
                 {"file " + path_,
                  "a later one would be durable without it: open the container anew, and check what "
-                 "its newest "
-                 "generation holds"});
+                 "its newest generation holds"});
   if (publishing_error_)
     refused.add_detail(fmt::format("it was: {}", publishing_error_->message()));
   return refused;

@@ -53,7 +53,7 @@ inline lane_array spread(double value) {
 
 /// A sum in about twice the precision of double: `high` is the rounded sum, and `low` is the sum of
 /// the rounding errors that the additions to `high` made.
-struct compensated_sum {
+struct sum_with_errors {
   double high;
   double low;
 
@@ -73,11 +73,11 @@ inline Number rounding_error(Number a, Number b, Number sum) {
   return (a - (sum - part)) + (b - part);
 }
 
-inline compensated_sum add(compensated_sum a, compensated_sum b) {
+inline sum_with_errors add(sum_with_errors a, sum_with_errors b) {
   const double high = a.high + b.high;
   return {high, (a.low + b.low) + rounding_error(a.high, b.high, high)};
 }
-inline compensated_sum add(compensated_sum a, double b) { return add(a, compensated_sum{b, 0}); }
+inline sum_with_errors add(sum_with_errors a, double b) { return add(a, sum_with_errors{b, 0}); }
 
 /// Combines the lanes to `parts` totals, by halves; lane i goes to total i mod parts. Complex
 /// numbers have two parts, so their real and imaginary parts lie in alternating lanes.

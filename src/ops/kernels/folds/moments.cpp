@@ -44,12 +44,12 @@ inline double distance_from(double origin, double value) { return value - origin
 
 /// A value without rounding.
 template <class T>
-inline compensated_sum exactly(T value) {
+inline sum_with_errors exactly(T value) {
   const double high = upper(value) * two_to_32;
   const double sum = high + lower(value);
   return {sum, rounding_error(high, lower(value), sum)};
 }
-inline compensated_sum exactly(double value) { return {value, 0}; }
+inline sum_with_errors exactly(double value) { return {value, 0}; }
 
 /// Folds values into their count, their mean, and the sum of squared distances from the mean. The
 /// textbook formula, mean of squares minus square of mean, cancels nearly all digits if the mean is
@@ -71,7 +71,7 @@ struct moments {
   using Origin = std::conditional_t<is_long<Part>, Part, double>;
   struct State {
     std::int64_t count;
-    compensated_sum mean[parts];
+    sum_with_errors mean[parts];
     double squares;
   };
   using Value = T;
@@ -179,7 +179,7 @@ struct moments {
     const double share = static_cast<double>(from.count) / total;
     double apart = 0;
     for (int part = 0; part < parts; ++part) {
-      const compensated_sum to_here{-into.mean[part].high, -into.mean[part].low};
+      const sum_with_errors to_here{-into.mean[part].high, -into.mean[part].low};
       const double distance = add(from.mean[part], to_here).value();
       into.mean[part] = add(into.mean[part], distance * share);
       apart += distance * distance;

@@ -126,7 +126,7 @@ struct compensated_sum_scan {
   using Result = T;
   static constexpr int parts = Fold::parts;
   struct Running {
-    compensated_sum sum[parts];
+    sum_with_errors sum[parts];
   };
 
   static Running take(const State& state) {
@@ -137,7 +137,7 @@ struct compensated_sum_scan {
   static void put(State& state, const Running& running) {
     for (int part = 0; part < parts; ++part) state.sum[part] = running.sum[part];
   }
-  static compensated_sum plus(compensated_sum so_far, double value) {
+  static sum_with_errors plus(sum_with_errors so_far, double value) {
     const double high = so_far.high + value;
     return {high, so_far.low + rounding_error(so_far.high, value, high)};
   }

@@ -103,7 +103,7 @@ struct compensated_sum {
   static constexpr int parts = parts_of<T>::count;
   struct State {
     std::int64_t count;
-    compensated_sum sum[parts];
+    sum_with_errors sum[parts];
   };
   using Value = T;
   struct Columns {
@@ -137,14 +137,14 @@ struct compensated_sum {
     }
     for (int half = lanes / 2; half >= parts; half /= 2) {
       for (int lane = 0; lane < half; ++lane) {
-        const compensated_sum both = add(compensated_sum{totals[lane], errors[lane]},
-                                         compensated_sum{totals[lane + half], errors[lane + half]});
+        const sum_with_errors both = add(sum_with_errors{totals[lane], errors[lane]},
+                                         sum_with_errors{totals[lane + half], errors[lane + half]});
         totals[lane] = both.high;
         errors[lane] = both.low;
       }
     }
     for (int part = 0; part < parts; ++part)
-      state.sum[part] = add(state.sum[part], compensated_sum{totals[part], errors[part]});
+      state.sum[part] = add(state.sum[part], sum_with_errors{totals[part], errors[part]});
     state.count += count;
   }
 
@@ -163,11 +163,11 @@ struct compensated_sum {
     const auto numbers = stack.template of<double>();
     SHALE_INDEPENDENT
     for (index_t i = over.first * parts; i < over.last * parts; ++i) {
-      const compensated_sum sum = numbers.fold(
-          i, compensated_sum{columns.high[i], columns.low[i]},
-          [](compensated_sum so_far, double value, int) {
+      const sum_with_errors sum = numbers.fold(
+          i, sum_with_errors{columns.high[i], columns.low[i]},
+          [](sum_with_errors so_far, double value, int) {
             const double high = so_far.high + value;
-            return compensated_sum{high, so_far.low + rounding_error(so_far.high, value, high)};
+            return sum_with_errors{high, so_far.low + rounding_error(so_far.high, value, high)};
           });
       columns.high[i] = sum.high;
       columns.low[i] = sum.low;

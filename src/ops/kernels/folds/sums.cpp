@@ -31,7 +31,7 @@ template <class T>
 struct integer_mean {
   struct State {
     std::int64_t count;
-    compensated_sum sum;
+    sum_with_errors sum;
   };
   using Value = T;
   static constexpr bool halves = sizeof(T) == 8;
@@ -49,9 +49,9 @@ struct integer_mean {
     if constexpr (halves) return static_cast<std::int64_t>(value >> 32);
     else return 0;
   }
-  static compensated_sum whole(std::int64_t low, std::int64_t high) {
+  static sum_with_errors whole(std::int64_t low, std::int64_t high) {
     // A double holds 53 bits, so a 64-bit sum is converted in two halves, which are exact.
-    const compensated_sum upper = add(compensated_sum{static_cast<double>(high >> 32) * 0x1p64, 0},
+    const sum_with_errors upper = add(sum_with_errors{static_cast<double>(high >> 32) * 0x1p64, 0},
                                       static_cast<double>(high & 0xffffffff) * 0x1p32);
     return add(add(upper, static_cast<double>(low >> 32) * 0x1p32),
                static_cast<double>(low & 0xffffffff));
