@@ -18,20 +18,26 @@ namespace shale::parallel {
 inline constexpr index_t staged_block_bytes_min = index_t{128} << 10;
 
 /// Copies as copy_transposed does. `store(to, from, bytes)` stores a piece of a row of the target.
-/// Cost     64 KiB of the stack
+/// Cost     68 KiB of the stack
 template <class Word, class Store>
 void copy_transposed_staged(std::byte* to, index_t to_row, const std::byte* from,
                             index_t from_column, index_t columns, index_t rows, Store store) {
   using namespace transposing;
   constexpr auto width = static_cast<index_t>(sizeof(Word));
-  constexpr index_t staged_bytes = index_t{64} << 10, piece_columns = 4096 / width;
-  constexpr index_t read_columns = 2 * side_of<Word>;
+  // 64 rows of 1 KiB, each with one line more than it needs: rows a power of two apart would share
+  // few cache sets.
+  constexpr index_t staged_bytes = index_t{68} << 10;
+  // Rows are read by pairs of squares, so a piece is so short that a pair fits.
+  constexpr index_t square_rows = 2 * side_of<Word>, read_columns = square_rows;
+  constexpr index_t piece_bytes =
+      std::min<index_t>(4096, (staged_bytes / square_rows / line_bytes - 1) * line_bytes);
+  constexpr index_t piece_columns = piece_bytes / width;
+  static_assert(staged_bytes / (piece_bytes + line_bytes) >= square_rows);
   alignas(line_bytes) std::byte staged[staged_bytes];
   for (index_t column = 0; column < columns; column += piece_columns) {
     const index_t count = std::min(piece_columns, columns - column);
-    // One line more than a piece needs: rows a power of two apart would share few cache sets.
     const index_t staged_row = ceil_div(count * width, line_bytes) * line_bytes + line_bytes;
-    const index_t rows_max = staged_bytes / staged_row;
+    const index_t rows_max = staged_bytes / staged_row / square_rows * square_rows;
     for (index_t row = 0; row < rows; row += rows_max) {
       const index_t height = std::min(rows_max, rows - row);
       const std::byte* const source = from + row * width + column * from_column;
