@@ -22,8 +22,9 @@ class progress_sink {
   /// times in a pass, with rising numbers. A call that needs several passes (`x - mean(x)`) reports
   /// each from the start, with its own total. Calls never overlap: reports that come while the sink
   /// is busy are dropped, so that no thread waits. At its end, a pass reports the total, unless the
-  /// sink is still busy with an earlier report. The sink may call the engine, also on the same
-  /// executor; those calls are not reported. `apply_in_order` reports nothing.
+  /// sink is still busy with an earlier report. Calls that are made inside a pass on the same
+  /// executor are not reported: by kernels, by tile sources, and by the sink, which may call the
+  /// engine. `apply_in_order` reports nothing.
   /// Throws   an exception of the sink ends the reported engine call, which throws it
   virtual void advance(std::uint64_t done_bytes, std::uint64_t total_bytes) = 0;
 };

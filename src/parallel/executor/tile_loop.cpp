@@ -43,6 +43,7 @@ class first_failure {
 // Reports to the executor's progress sink how much of a loop is done.
 class progress_reports {
  public:
+  // With 0 bytes, nothing is reported.
   progress_reports(executor_state& state, index_t count, std::uint64_t bytes) noexcept
       : state_(state), count_(count), bytes_(bytes) {}
 
@@ -60,7 +61,7 @@ class progress_reports {
   }
 
  private:
-  bool wanted() const noexcept { return state_.progress != nullptr && bytes_ > 0; }
+  bool wanted() const noexcept { return bytes_ > 0; }
 
   // Tells the sink that `done` tiles have ended. Does nothing if the sink is busy (loop.5) or if it
   // has been told a higher number.
@@ -130,7 +131,13 @@ struct loop {
 void run_tiles(executor& on, index_t count, void (*body)(void*, index_t, int), void* context,
                const loop_options& options) {
   auto& state = state_of(on);
-  loop run{state, count, body, context, {state, count, options.progress_bytes}, options.listener};
+  const bool reports = options.progress_bytes > 0 && state.progress != nullptr &&
+                       !call_scope::inside(&state.telling);
+  std::optional<call_scope> reporting;  // loop.7
+  if (reports) reporting.emplace(&state.telling);
+  loop run{
+      state,           count, body, context, {state, count, reports ? options.progress_bytes : 0},
+      options.listener};
   const int allowed =
       options.workers_max > 0 ? std::min(options.workers_max, state.threads) : state.threads;
   const int workers = static_cast<int>(std::min<index_t>(allowed, count));

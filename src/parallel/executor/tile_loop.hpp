@@ -14,6 +14,8 @@
 //           report that finds the sink busy is dropped, so no thread waits for a sink
 //   loop.6  if a tile or a sink forks while helpers may work on the loop, the child does not return
 //           from it: see shared_work.hpp
+//   loop.7  a loop inside a tile of a loop that reports progress reports none, so that the sink
+//           sees the numbers of one loop at a time
 #pragma once
 
 #include <algorithm>
