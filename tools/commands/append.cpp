@@ -96,9 +96,8 @@ void add_append(command_line& line) {
   command->add_flag("--json", options->json, "Print the new shape as JSON");
   options->engine.add_to(*command);
   command->footer(
-      "The source needs the rank of the array, and its extents along all other axes. The dtype of\n"
-      "the array must be able to represent its elements. Times need its unit, and texts its "
-      "length.\n"
+      "The source needs the rank of the array, and its extents along all other axes. The array's\n"
+      "dtype must be able to represent its elements. Times need its unit, and texts its length.\n"
       "Processes that read the array see its old shape until they open it again. The cost is that\n"
       "of the new elements and of the chunks at the old end, not of the array; but a dense array\n"
       "that grows along another axis than the first is copied.\n"
