@@ -10,9 +10,11 @@ install(DIRECTORY include/shale DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MA
 install(EXPORT shale_targets NAMESPACE shale:: FILE shaleTargets.cmake DESTINATION ${SHALE_CMAKE_DIR})
 if(SHALE_TOOLS)
   install(TARGETS shale_command)
-  # A shared libshale is found beside the command, wherever the installation lies.
-  file(RELATIVE_PATH SHALE_BIN_TO_LIB ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-  set_target_properties(shale_command PROPERTIES INSTALL_RPATH "$ORIGIN/${SHALE_BIN_TO_LIB}")
+  if(BUILD_SHARED_LIBS)
+    # The command finds libshale beside it, wherever the installation lies.
+    file(RELATIVE_PATH SHALE_BIN_TO_LIB ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+    set_target_properties(shale_command PROPERTIES INSTALL_RPATH "$ORIGIN/${SHALE_BIN_TO_LIB}")
+  endif()
 endif()
 
 configure_package_config_file(cmake/shaleConfig.cmake.in shaleConfig.cmake

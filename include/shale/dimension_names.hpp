@@ -18,7 +18,8 @@ inline constexpr std::string_view dimension_names_key = "_ARRAY_DIMENSIONS";
 /// The names of the dimensions of an array, in the order of its axes; nothing if it has none. Names
 /// may be equal, and empty.
 /// Throws   invalid_argument (the attribute is no list of texts), corrupt (there is not one name
-///          for each axis; a damaged attribute), each naming the array; out_of_memory
+///          for each axis; a damaged attribute), unsupported (an attribute of a later version), each
+///          naming the array; out_of_memory
 std::optional<std::vector<std::string>> dimension_names(const array& stored);
 
 /// Names the dimensions of an array. This replaces the names that they had.

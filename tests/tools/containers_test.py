@@ -293,6 +293,10 @@ class Containers(ShaleCase):
                                  ["chunked", list(chunk), "delta,shuffle,zstd:3",
                                   {"unit": "m", "_ARRAY_DIMENSIONS": [name.strip() for name in axes]}])
         done = self.shale("convert", "c.shale:c[5]", "c.shale:c", "-f", "--json").json()
+        self.assertFalse([text for text in done["converted"][0]["not_kept"] if "dimension names" in text])
+        self.assertEqual(self.facts("c.shale:c", "attributes"),
+                         [{"unit": "m", "_ARRAY_DIMENSIONS": ["y", "x"]}])
+        done = self.shale("convert", "cube.npy", "c.shale:c", "-f", "--json").json()
         self.assertIn("dimension names: the new array has another rank", done["converted"][0]["not_kept"])
         self.assertEqual(self.facts("c.shale:c", "attributes"), [{"unit": "m"}])
         self.shale("verify", "c.shale")

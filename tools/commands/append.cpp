@@ -32,7 +32,8 @@ struct append_options {
   engine_options engine;
 };
 
-// The dtype of the array must represent the new elements, unless the user has chosen it for them.
+// The dtype of the array must hold the new elements, unless the user has chosen it for them. Floats
+// may be rounded, because the user chose the dtype of the array.
 void require_taken(const array& present, dtype type) {
   if (can_take(present.dtype(), type)) return;
   throw error(
@@ -97,7 +98,8 @@ void add_append(command_line& line) {
   options->engine.add_to(*command);
   command->footer(
       "The source needs the rank of the array, and its extents along all other axes. The array's\n"
-      "dtype must be able to represent its elements. Times need its unit, and texts its length.\n"
+      "dtype must be able to hold its elements; floating-point dtypes round them. Times need its\n"
+      "unit, and texts its length.\n"
       "Processes that read the array see its old shape until they open it again. The cost is that\n"
       "of the new elements and of the chunks at the old end, not of the array; but a dense array\n"
       "that grows along another axis than the first is copied.\n"

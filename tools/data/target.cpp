@@ -326,13 +326,18 @@ void slice_dimension_names(attribute_list& attributes, const array& whole, const
       kept.push_back(axis < 0 ? std::string() : names[static_cast<std::size_t>(axis)]);
     found->second = attribute_value(kept).stored();
   } catch (const error& failure) {
-    if (failure.code() != errc::corrupt && failure.code() != errc::invalid_argument) throw;
+    if (failure.code() != errc::corrupt && failure.code() != errc::invalid_argument &&
+        failure.code() != errc::unsupported)
+      throw;
   }
 }
 
-// Drops the names of the axes of an array that gets another rank.
-void drop_dimension_names(attribute_list& attributes, written& done) {
-  if (std::erase_if(attributes, names_dimensions) > 0)
+// Drops the names of the axes of an array that gets another rank. A copy may bring its own.
+void drop_dimension_names(attribute_list& attributes, const std::optional<origin>& original,
+                          written& done) {
+  const bool has_new_names = original && std::any_of(original->attributes.begin(),
+                                                     original->attributes.end(), names_dimensions);
+  if (std::erase_if(attributes, names_dimensions) > 0 && !has_new_names)
     done.not_kept.push_back("dimension names: the new array has another rank");
 }
 
@@ -361,7 +366,8 @@ written put_array(transaction& change, const std::string& file, const std::strin
   if (before) {
     model = spec_of(*before);
     attributes = before->attributes();
-    if (before->rank() != source.values.rank()) drop_dimension_names(attributes, done);
+    if (before->rank() != source.values.rank())
+      drop_dimension_names(attributes, source.original, done);
   } else if (source.original) {
     model = source.original->spec;
   }

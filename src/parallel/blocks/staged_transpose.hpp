@@ -24,8 +24,8 @@ void copy_transposed_staged(std::byte* to, index_t to_row, const std::byte* from
                             index_t from_column, index_t columns, index_t rows, Store store) {
   using namespace transposing;
   constexpr auto width = static_cast<index_t>(sizeof(Word));
-  // 64 rows of 1 KiB, each with one line more than it needs: rows a power of two apart would share
-  // few cache sets.
+  // 64 rows of 1 KiB, 32 of 2 KiB or 16 of 4 KiB, each with one line more than it needs: rows a
+  // power of two apart would share few cache sets.
   constexpr index_t staged_bytes = index_t{68} << 10;
   // Rows are read by pairs of squares, so a piece is so short that a pair fits.
   constexpr index_t square_rows = 2 * side_of<Word>, read_columns = square_rows;
