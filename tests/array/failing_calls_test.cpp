@@ -19,6 +19,8 @@
 #include "array/array_history.hpp"
 #include "array/test_support.hpp"
 #include "format/container/container_file.hpp"
+#include "shale/executor.hpp"
+#include "shale/expr.hpp"
 #include "storage/pool/pools/housekeeper.hpp"
 #include "support/bounded.hpp"
 #include "support/failing_calls.hpp"

@@ -278,7 +278,7 @@ MUTATIONS = [
     mutation("inner-loops-report", "parallel/executor/tile_loop.cpp", "run_tiles",
              "passes inside the tiles of a pass report their own progress",
              "!call_scope::inside(&state.telling)", "true",
-             "Executor.ReportsTheOuterCallAlone"),
+             "Progress.IsThatOfTheOuterCallAlone"),
     mutation("unnamed-space-leaked", "format/transaction/generation_space.cpp", "give_back_unclaimed",
              "what no record names is not given back at commit",
              "map_.release(offset, space);", "",

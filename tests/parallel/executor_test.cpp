@@ -13,7 +13,6 @@
 #include <mutex>
 #include <numeric>
 #include <set>
-#include <span>
 #include <stdexcept>
 #include <thread>
 
@@ -140,28 +139,6 @@ TEST(Executor, ReportsProgressUpToTheWhole) {
     if (threads == 1) {
       EXPECT_GT(seen.done.size(), 4u);
     }
-  }
-}
-
-// loop.7: each tile of the outer call makes a call of its own.
-TEST(Executor, ReportsTheOuterCallAlone) {
-  for (const int threads : {1, 3}) {
-    recorded_progress seen;
-    executor on({.threads = threads, .progress = &seen});
-    const executor::scope within(on);
-    const tensor x = tensor::zeros({1 << 20}, dtype::int32);
-    for_each_segment<std::int32_t>(
-        [](std::span<std::int32_t>) {
-          const tensor inner = tensor::zeros({1 << 19}, dtype::int8);
-          apply([](std::int8_t& e) { ++e; }, inner);
-        },
-        x);
-    ASSERT_FALSE(seen.done.empty());
-    EXPECT_EQ(seen.total, 4u << 20);
-    EXPECT_TRUE(std::is_sorted(seen.done.begin(), seen.done.end()));
-    EXPECT_EQ(seen.done.back(), seen.total);
-    apply([](std::int32_t& e) { ++e; }, x.narrow(0, 0, 1 << 18));
-    EXPECT_EQ(seen.total, 1u << 20);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/executor/tile_loop.hpp"
 #include "shale/apply.hpp"
+#include "shale/for_each.hpp"
 #include "shale/reduce.hpp"
 #include "support/bounded.hpp"
 #include "support/failures.hpp"
@@ -370,6 +372,27 @@ TEST(Progress, ASinkMayCallItsOwnExecutor) {
       apply([](std::int32_t& x) { x = 2; }, values);
       EXPECT_EQ(sink.total, values.size_bytes()) << "nested calls are not told of";
       expect_whole(sink.told, sink.total);
+    });
+}
+
+// loop.7: each tile of the outer call makes a call of its own.
+TEST(Progress, IsThatOfTheOuterCallAlone) {
+  for (const int threads : {1, 3})
+    expect_to_end([threads] {
+      calling_sink sink([] {});
+      executor on({.threads = threads, .progress = &sink});
+      const executor::scope within(on);
+      const tensor values = tensor::zeros({1 << 20}, dtype::int32);
+      for_each_segment<std::int32_t>(
+          [](std::span<std::int32_t>) {
+            const tensor inner = tensor::zeros({1 << 19}, dtype::int8);
+            apply([](std::int8_t& x) { ++x; }, inner);
+          },
+          values);
+      EXPECT_EQ(sink.total, values.size_bytes());
+      expect_whole(sink.told, sink.total);
+      apply([](std::int32_t& x) { ++x; }, values.narrow(0, 0, 1 << 18));
+      EXPECT_EQ(sink.total, values.size_bytes() / 4);
     });
 }
 
