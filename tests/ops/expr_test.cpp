@@ -240,8 +240,85 @@ TEST(Expr, ViewsKeepTheGraphSmall) {
 TEST(Expr, EqualSubexpressionsAreComputedOnce) {
   const tensor a = fractions({100}), b = fractions({100}, 2);
   const expr p = expr(a) * b, q = expr(a) * b;
-  EXPECT_EQ(explain(p + q).instructions, explain(p + 1).instructions);
+  EXPECT_EQ(explain(p / q).instructions, explain(p / 2).instructions);
   EXPECT_EQ(explain(p + q).bytes_read, 800u);
+}
+
+// tape.4
+TEST(Expr, ProductsAreJoinedWithTheSumsThatReadThem) {
+  const expr a = fractions({100}), b = fractions({100}, 2), c = fractions({100}, 3);
+  EXPECT_EQ(explain(a * b + c).instructions, 1);
+  EXPECT_EQ(explain(c + a * b).instructions, 1);
+  EXPECT_EQ(explain(a * b - c).instructions, 1);
+  EXPECT_EQ(explain(c - a * b).instructions, 1);
+  EXPECT_EQ(explain(a * b + b * c).instructions, 2);
+  EXPECT_EQ(explain(a * b * c + a).instructions, 2);
+  EXPECT_EQ(explain(a * b + c - a * c).instructions, 2);
+  const expr p = a * b;
+  EXPECT_EQ(explain(p + p).instructions, 2) << "two reads";
+  EXPECT_EQ(explain((p + c) * p).instructions, 3) << "another reader";
+  EXPECT_EQ(explain(a / b + c).instructions, 2) << "no product";
+  EXPECT_EQ(explain(astype(a, dtype::float16) * 2 + 1).instructions,
+            explain(astype(a, dtype::float16) * 2 / 3).instructions)
+      << "a rounding between the two";
+}
+
+// A tensor of any layout with fractions, zeros, and for floats infinities and tiny numbers.
+template <class T>
+tensor random_factors(random_choices& choose, const dims& shape) {
+  tensor made = random_tensor<T>(choose, shape, sharing::distinct);
+  apply_in_order(
+      [&](T& element) {
+        const index_t number = choose(-1'000'000, 1'000'000);
+        element = static_cast<T>(number);
+        if constexpr (std::is_floating_point_v<T>) {
+          const T special[] = {T{0}, -T{0}, std::numeric_limits<T>::infinity(),
+                               std::numeric_limits<T>::denorm_min()};
+          element = number % 50 == 0 ? special[choose(0, 3)] : element / 7;
+        }
+      },
+      made);
+  return made;
+}
+
+// tape.4: an evaluated product, added in another call, gives the same bits.
+template <class T>
+void expect_sums_of_products() {
+  random_choices choose(sizeof(T));
+  const auto same = [](const tensor& got, const tensor& wanted) {
+    return test::element_bytes_of(got, sizeof(T)) == test::element_bytes_of(wanted, sizeof(T));
+  };
+  for (int round = 0; round < 40; ++round) {
+    const dims shape{choose(1, 7), choose(1, 900)};
+    const tensor a = random_factors<T>(choose, shape), b = random_factors<T>(choose, shape),
+                 c = random_factors<T>(choose, shape);
+    const tensor p = eval(expr(a) * b), q = eval(expr(b) * c);
+    const tensor added = eval(expr(p) + c);
+    const expr product = expr(a) * b;
+    EXPECT_TRUE(same(eval(product + c), added));
+    EXPECT_TRUE(same(eval(c + product), added));
+    EXPECT_TRUE(same(eval(product - c), eval(expr(p) - c)));
+    EXPECT_TRUE(same(eval(c - product), eval(expr(c) - p)));
+    EXPECT_TRUE(same(eval(product - expr(b) * c), eval(expr(p) - q)));
+    const std::vector<expr> shared{product + c, product};
+    const std::vector<tensor> both = eval_all(shared);
+    EXPECT_TRUE(same(both[0], added));
+    EXPECT_TRUE(same(both[1], p));
+    const tensor into = a.clone();
+    eval_into(into, expr(into) * b + into);
+    EXPECT_TRUE(same(into, eval(expr(p) + a)));
+  }
+}
+
+TEST(Expr, SumsOfProductsRoundTwice) {
+  expect_sums_of_products<float>();
+  expect_sums_of_products<double>();
+  expect_sums_of_products<std::int32_t>();
+  expect_sums_of_products<std::uint64_t>();
+  const tensor a = fractions({300, 40}), b = fractions({40}, 2), c = fractions({300, 1}, 3);
+  const tensor added = eval(expr(eval(expr(a) * b)) + c);
+  EXPECT_EQ(elements_of<float>(eval(sum(expr(a) * b + c, {0}))),
+            elements_of<float>(eval(sum(added, {0}))));
 }
 
 // Whatever is read twice, from views that overlap or by broadcasting, is brought in once.

@@ -66,13 +66,17 @@ class tape_builder {
   struct step {
     kernel run;
     const leaf_generator* fill;
-    std::vector<int> inputs;  // numbers of values
-    int result;               // number of the value
-    int output = -1;          // number of the output operand that it writes directly, or -1
+    std::vector<int> inputs;      // numbers of values
+    int result;                   // number of the value
+    int output = -1;              // number of the output operand that it writes directly, or -1
+    std::optional<operation> op;  // the operation that the kernel computes, if it is one
   };
 
   int add_leaf(const node_ref& value);
   int add_step(kernel run, const leaf_generator* fill, std::vector<int> inputs, dtype type);
+
+  step* product_for(const std::vector<int>& readers, const step& sum, std::size_t place);
+  void join_products(const std::vector<int>& kept);
 
   const staged_values& staged_;
   const int outputs_;
@@ -152,6 +156,7 @@ int tape_builder::visit(const node_ref& value) {
       result = known->second;
     } else {
       result = add_step(find_kernel(operation->op, type), nullptr, inputs, value->type);
+      steps_.back().op = operation->op;
       known_.emplace(key, result);
     }
   } else if (const auto* cast = std::get_if<cast_node>(&value->content)) {
@@ -193,7 +198,46 @@ void tape_builder::write(int value, int output, dtype type) {
   steps_.back().output = output;
 }
 
+// Returns the step that makes a product if `sum` reads it at `place` and nothing else does.
+tape_builder::step* tape_builder::product_for(const std::vector<int>& readers, const step& sum,
+                                              std::size_t place) {
+  const auto value = static_cast<std::size_t>(sum.inputs[place]);
+  if (values_[value].place != reg::location::scratch || readers[value] != 1) return nullptr;
+  step& maker = steps_[static_cast<std::size_t>(values_[value].index)];
+  return maker.op == operation::multiply && maker.output < 0 ? &maker : nullptr;
+}
+
+// tape.4: the product does not go through a scratch slot, and the operands of both are read in one
+// loop, so that the memory is never idle while the cache is worked in.
+void tape_builder::join_products(const std::vector<int>& kept) {
+  std::vector<int> readers(values_.size(), 0);
+  for (const step& each : steps_)
+    for (const int input : each.inputs) ++readers[static_cast<std::size_t>(input)];
+  for (const int value : kept) ++readers[static_cast<std::size_t>(value)];
+
+  for (step& sum : steps_) {
+    if (sum.op != operation::add && sum.op != operation::subtract) continue;
+    for (const std::size_t place : {0U, 1U}) {
+      step* const product = product_for(readers, sum, place);
+      const product_sum kind = sum.op == operation::add ? product_sum::add
+                               : place == 0             ? product_sum::subtract
+                                                        : product_sum::subtract_from;
+      const dtype type = values_[static_cast<std::size_t>(sum.result)].type;
+      const kernel joined = find_kernel(kind, type);
+      if (!product || !joined) continue;
+      sum.inputs = {product->inputs[0], product->inputs[1], sum.inputs[1 - place]};
+      sum.run = joined;
+      sum.op.reset();
+      product->run = nullptr;
+      product->op.reset();
+      break;
+    }
+  }
+  std::erase_if(steps_, [](const step& each) { return !each.run && !each.fill; });
+}
+
 compiled tape_builder::finish(const std::vector<int>& kept) {
+  join_products(kept);
   std::vector<int> last_use(values_.size(), -1);
   for (std::size_t s = 0; s < steps_.size(); ++s)
     for (const int input : steps_[s].inputs)

@@ -1,4 +1,4 @@
-// Compiles the expressions of one pass to a tape. The invariants of tapes, tape.1 to tape.3, are in
+// Compiles the expressions of one pass to a tape. The invariants of tapes, tape.1 to tape.4, are in
 // ops/passes/tape.hpp.
 #pragma once
 

@@ -11,6 +11,7 @@
 //   tape.2  the instruction that writes an output comes after every read of that output's old bytes
 //   tape.3  scratch memory is at most 2 MiB for each thread: blocks are smaller if there are many
 //           slots
+//   tape.4  a product that only one sum or difference reads has no slot: one kernel computes both
 #pragma once
 
 #include <array>

@@ -197,6 +197,10 @@ kernel find_kernel(operation op, dtype type) noexcept {
   return active().operations[number(op)][number(type)];
 }
 
+kernel find_kernel(product_sum kind, dtype type) noexcept {
+  return active().product_sums[number(kind)][number(type)];
+}
+
 kernel find_cast(dtype from, dtype to) noexcept { return active().casts[number(from)][number(to)]; }
 
 const reducer* find_reducer(reduction kind, dtype type) noexcept {

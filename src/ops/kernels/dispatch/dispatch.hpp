@@ -11,6 +11,9 @@ namespace shale::ops {
 /// The kernel of an operation for an operand dtype; null if there is none.
 kernel find_kernel(operation op, dtype type) noexcept;
 
+/// The kernel of a product and the sum that reads it, for an operand dtype; null if there is none.
+kernel find_kernel(product_sum kind, dtype type) noexcept;
+
 /// The kernel that converts from one dtype to another by the rules of `convert`. Operand 0 is the
 /// output. There is a kernel for every pair of dtypes; with two equal dtypes it copies.
 kernel find_cast(dtype from, dtype to) noexcept;

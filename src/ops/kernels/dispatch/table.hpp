@@ -19,6 +19,7 @@
 namespace shale::ops::kernels {
 
 inline constexpr int operation_count = static_cast<int>(operation::count_);
+inline constexpr int product_sum_count = static_cast<int>(product_sum::count_);
 inline constexpr int reduction_count = static_cast<int>(reduction::count_);
 inline constexpr int scan_count = static_cast<int>(scan::count_);
 inline constexpr int distribution_count = static_cast<int>(distribution::count_);
@@ -28,6 +29,7 @@ inline constexpr int dtype_limit = 18;
 
 struct kernel_table {
   kernel operations[operation_count][dtype_limit];        ///< by operand dtype
+  kernel product_sums[product_sum_count][dtype_limit];    ///< by operand dtype; null if absent
   kernel casts[dtype_limit][dtype_limit];                 ///< [from][to]
   reducer reducers[reduction_count][dtype_limit];         ///< absent if `accumulate` is null
   scanner scanners[scan_count][dtype_limit];              ///< absent if `scan` is null
@@ -35,6 +37,9 @@ struct kernel_table {
 
   constexpr void set(operation op, dtype type, kernel run) noexcept {
     operations[static_cast<int>(op)][static_cast<int>(type)] = run;
+  }
+  constexpr void set(product_sum kind, dtype type, kernel run) noexcept {
+    product_sums[static_cast<int>(kind)][static_cast<int>(type)] = run;
   }
   constexpr void set_cast(dtype from, dtype to, kernel run) noexcept {
     casts[static_cast<int>(from)][static_cast<int>(to)] = run;

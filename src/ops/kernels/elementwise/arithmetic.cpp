@@ -105,6 +105,20 @@ inline T power_of_integers(T base, T exponent) {
   return static_cast<T>(result);
 }
 
+/// Products and their sums, for integers of at least four bytes.
+template <class Bits>
+void fill_product_sums(kernel_table& table, dtype type) {
+  table.set(product_sum::add, type, kernel_for<Bits, Bits, Bits, Bits>([](Bits a, Bits b, Bits c) {
+              return static_cast<Bits>(a * b + c);
+            }));
+  table.set(product_sum::subtract, type,
+            kernel_for<Bits, Bits, Bits, Bits>(
+                [](Bits a, Bits b, Bits c) { return static_cast<Bits>(a * b - c); }));
+  table.set(product_sum::subtract_from, type,
+            kernel_for<Bits, Bits, Bits, Bits>(
+                [](Bits a, Bits b, Bits c) { return static_cast<Bits>(c - a * b); }));
+}
+
 template <class T>
 void fill_integers(kernel_table& table) {
   using Word = word<T>;
@@ -120,6 +134,7 @@ void fill_integers(kernel_table& table) {
   table.set(operation::multiply, type, kernel_for<Bits, Bits, Bits>([](Bits a, Bits b) {
               return static_cast<Bits>(Word{a} * Word{b});
             }));
+  if constexpr (sizeof(T) >= 4) fill_product_sums<Bits>(table, type);
   table.set(operation::floor_divide, type,
             kernel_for<T, T, T>([](T a, T b) { return divide_floor(a, b).quotient; }));
   table.set(operation::remainder, type,

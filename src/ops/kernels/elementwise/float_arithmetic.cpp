@@ -207,6 +207,12 @@ void fill_floats(kernel_table& table) {
   table.set(operation::subtract, type, kernel_for<T, T, T>([](T a, T b) { return a - b; }));
   table.set(operation::multiply, type, kernel_for<T, T, T>([](T a, T b) { return a * b; }));
   table.set(operation::divide, type, kernel_for<T, T, T>([](T a, T b) { return a / b; }));
+  table.set(product_sum::add, type,
+            kernel_for<T, T, T, T>([](T a, T b, T c) { return a * b + c; }));
+  table.set(product_sum::subtract, type,
+            kernel_for<T, T, T, T>([](T a, T b, T c) { return a * b - c; }));
+  table.set(product_sum::subtract_from, type,
+            kernel_for<T, T, T, T>([](T a, T b, T c) { return c - a * b; }));
   table.set(operation::floor_divide, type,
             &run<&divide_floats<T, floor_quotient>, sizeof(T), sizeof(T), sizeof(T)>);
   table.set(operation::remainder, type,

@@ -93,6 +93,15 @@ enum class operation : std::uint8_t {
   count_
 };
 
+/// A product and the sum or difference that reads it, in one kernel: out, a, b, c. Both round, so
+/// the results are those of two operations. Only evaluation uses these; no graph contains them.
+enum class product_sum : std::uint8_t {
+  add,            // a * b + c
+  subtract,       // a * b - c
+  subtract_from,  // c - a * b
+  count_
+};
+
 /// The number of operands without the output.
 int arity(operation op) noexcept;
 
