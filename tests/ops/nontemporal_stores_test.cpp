@@ -7,6 +7,7 @@
 
 #include "parallel/stores/store_choice.hpp"
 #include "shale/shale.hpp"
+#include "support/failures.hpp"
 #include "support/instrumented.hpp"
 #include "support/random_tensors.hpp"
 
@@ -118,6 +119,38 @@ TEST_F(NontemporalStores, OfTransposedCopiesAreRight) {
   copy(out, a.permute_dims({1, 0}));
   for (index_t i = 0; i < out.size(); ++i)
     ASSERT_EQ(out.elements<float>()[i], static_cast<float>(i % 512 * 208 + i / 512)) << i;
+}
+
+// Long rows are copied from where they lie, and others element by element.
+TEST_F(NontemporalStores, OfTakenRowsAreRight) {
+  const tensor grid = eval(astype(arange(40 * 3001), dtype::float32)).reshape({40, 3001});
+  const tensor cube = eval(astype(arange(9 * 8 * 1500), dtype::float32)).reshape({9, 8, 1500});
+  const tensor numbers = tensor::of<std::int64_t>({39, 0, -1, -40, 7, 7, 8, 20, 1});
+  const auto expect_rows = [&](const tensor& from, const tensor& indices, const tensor& out) {
+    eval_into(out, take(from, indices, 0));
+    for (index_t k = 0; k < indices.size(); ++k) {
+      const index_t named = indices.elements<std::int64_t>()[static_cast<std::size_t>(k)];
+      const tensor wanted = from.select(0, named < 0 ? named + from.shape(0) : named);
+      ASSERT_EQ(test::elements_of<float>(out.select(0, k)), test::elements_of<float>(wanted)) << k;
+    }
+  };
+  for (const store_mode mode : {store_mode::ordinary, store_mode::nontemporal}) {
+    store_choice::force(mode);
+    for (const tensor& from :
+         {grid, grid.narrow(1, 1, 2900), grid.flip({1}), grid.flip({0}), grid.narrow(1, 0, 511),
+          grid.index({slice{}, slice{.step = 2}}), grid.reshape({3001, 40}).permute_dims({1, 0})}) {
+      const index_t columns = from.shape(1);
+      expect_rows(from, numbers, tensor::zeros({9, columns}, dtype::float32));
+      expect_rows(from, numbers,
+                  tensor::zeros({9, columns + 5}, dtype::float32).narrow(1, 3, columns));
+      expect_rows(from, numbers, tensor::zeros({columns, 9}, dtype::float32).permute_dims({1, 0}));
+    }
+    const tensor few = tensor::of<std::int64_t>({8, 0, -9, 3});
+    expect_rows(cube, few, tensor::zeros({4, 8, 1500}, dtype::float32));
+    expect_rows(cube.permute_dims({0, 2, 1}), few, tensor::zeros({4, 1500, 8}, dtype::float32));
+    const tensor wrong = tensor::of<std::int64_t>({0, 1, 2, 40});
+    EXPECT_EQ(test::code_of([&] { eval(take(grid, wrong, 0)); }), errc::invalid_argument);
+  }
 }
 
 // stores.2

@@ -56,9 +56,24 @@ class indexed_generator final : public leaf_generator {
   void fill(const index_t* start, std::byte* out, index_t inner, index_t outer) const override {
     row_walk walk = begin_walk(map_, start);
     for (index_t row = 0; row < outer; ++row) {
-      fill_row(walk, out, inner);
+      row_source source = source_of(walk);
+      fill_row(source, out, inner);
       if (walk.outer_axis >= 0) walk.index[walk.outer_axis] += walk.outer_step;
     }
+  }
+
+  // Elements whose every axis has an index are alone.
+  bool may_have_rows() const noexcept override { return !direct_.empty(); }
+
+  bool find_rows(const index_t* start, const std::byte** rows, index_t outer) const override {
+    row_walk walk = begin_walk(map_, start);
+    for (index_t row = 0; row < outer; ++row) {
+      const row_source source = source_of(walk);
+      if (source.moves != 0 || source.step != static_cast<index_t>(item)) return false;
+      rows[row] = source.first;
+      if (walk.outer_axis >= 0) walk.index[walk.outer_axis] += walk.outer_step;
+    }
+    return true;
   }
 
  private:
@@ -69,33 +84,45 @@ class indexed_generator final : public leaf_generator {
     index_t step;
   };
 
-  void fill_row(const row_walk& walk, std::byte*& out, index_t inner) const {
-    const std::byte* first = values_.first();
-    index_t step = 0;
-    for (const direct_axis& axis : direct_) {
-      first += walk.index[axis.from] * axis.stride;
-      if (axis.from == walk.inner_axis) step += walk.inner_step * axis.stride;
-    }
+  // Where the elements of a row are read. Without indices that move, they lie `step` bytes apart.
+  struct row_source {
+    const std::byte* first;
+    index_t step;
     std::array<moving_index, static_cast<std::size_t>(rank_max)> moving;
-    std::size_t moves = 0;
+    std::size_t moves;
+  };
+
+  row_source source_of(const row_walk& walk) const {
+    row_source made;
+    made.first = values_.first();
+    made.step = 0;
+    made.moves = 0;
+    for (const direct_axis& axis : direct_) {
+      made.first += walk.index[axis.from] * axis.stride;
+      if (axis.from == walk.inner_axis) made.step += walk.inner_step * axis.stride;
+    }
     for (const indexed_axis& axis : indexed_) {
       const std::byte* index = axis.positions.first();
       for (index_t k = 0; k < walk.index.size(); ++k)
         index += walk.index[k] * axis.positions.stride(k);
       const index_t index_step =
           walk.inner_axis < 0 ? 0 : walk.inner_step * axis.positions.stride(walk.inner_axis);
-      if (index_step == 0) first += axis.offset(index);
-      else moving[moves++] = {&axis, index, index_step};
+      if (index_step == 0) made.first += axis.offset(index);
+      else made.moving[made.moves++] = {&axis, index, index_step};
     }
-    if (moves == 0) return copy_run<item>(out, first, inner, step);
-    if (moves == 1) return copy_indexed(out, first, step, moving[0], inner);
-    for (index_t i = 0; i < inner; ++i, first += step, out += item) {
-      const std::byte* from = first;
-      for (std::size_t k = 0; k < moves; ++k) {
-        from += moving[k].along->offset(moving[k].next);
-        moving[k].next += moving[k].step;
+    return made;
+  }
+
+  static void fill_row(row_source& from, std::byte*& out, index_t inner) {
+    if (from.moves == 0) return copy_run<item>(out, from.first, inner, from.step);
+    if (from.moves == 1) return copy_indexed(out, from.first, from.step, from.moving[0], inner);
+    for (index_t i = 0; i < inner; ++i, from.first += from.step, out += item) {
+      const std::byte* element = from.first;
+      for (std::size_t k = 0; k < from.moves; ++k) {
+        element += from.moving[k].along->offset(from.moving[k].next);
+        from.moving[k].next += from.moving[k].step;
       }
-      std::memcpy(out, from, item);
+      std::memcpy(out, element, item);
     }
   }
 

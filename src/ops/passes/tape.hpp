@@ -45,6 +45,16 @@ class leaf_generator {
  public:
   virtual ~leaf_generator() = default;
   virtual void fill(const index_t* start, std::byte* out, index_t inner, index_t outer) const = 0;
+
+  /// Whether `find_rows` may find rows.
+  virtual bool may_have_rows() const noexcept { return false; }
+
+  /// Finds the elements of a block's rows where they lie in memory. Sets `rows[0]` to
+  /// `rows[outer - 1]`, or returns false if the elements of a row do not lie one after the other.
+  virtual bool find_rows(const index_t* /*start*/, const std::byte** /*rows*/,
+                         index_t /*outer*/) const {
+    return false;
+  }
 };
 
 struct instruction {
@@ -147,10 +157,12 @@ class tape {
 
  private:
   block_values locate(const reg& source, const tape_block& in) const;
+  bool copy_rows(const tape_block& on, const tape_hints& hints) const;
 
   tape_parts parts_;
   index_t block_elements_;
   std::vector<int> leaves_;  // the operands that are read
+  bool may_copy_rows_;
 };
 
 }  // namespace shale::ops

@@ -1,5 +1,6 @@
 #include "parallel/blocks/block_copy.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstddef>
@@ -16,13 +17,22 @@ namespace shale::parallel {
 namespace {
 
 // Stores one item into `count` neighbours. The item is loaded once, so that the compiler need not
-// expect a store to change it.
+// expect a store to change it. What follows the first items is copied from them, because the C
+// library's copy uses the widest stores of the processor.
 template <class Item>
 void fill_run(std::byte* to, const std::byte* from, index_t count) {
+  constexpr auto width = static_cast<index_t>(sizeof(Item));
+  constexpr index_t first_bytes = 512, copied_bytes_max = 4096;  // both stay in the L1 cache
   Item item;
   std::memcpy(&item, from, sizeof item);
-  for (index_t i = 0; i < count; ++i)
-    std::memcpy(to + i * static_cast<index_t>(sizeof item), &item, sizeof item);
+  const index_t first = std::min(count, first_bytes / width);
+  for (index_t i = 0; i < first; ++i) std::memcpy(to + i * width, &item, sizeof item);
+  const index_t bytes = count * width;
+  for (index_t done = first * width; done < bytes;) {
+    const index_t copied = std::min({done, copied_bytes_max, bytes - done});
+    std::memcpy(to + done, to, static_cast<std::size_t>(copied));
+    done += copied;
+  }
 }
 
 template <class Item>

@@ -22,10 +22,14 @@ using copy_lines = void (*)(std::byte* to, const std::byte* from, std::size_t li
                             std::span<const needed_soon> needed);
 
 inline void prefetch(std::span<const needed_soon> needed, std::size_t line) {
-  for (const needed_soon& next : needed)
-    _mm_prefetch(
-        reinterpret_cast<const char*>(next.address + static_cast<std::ptrdiff_t>(line) * next.step),
-        _MM_HINT_T0);
+  for (const needed_soon& next : needed) {
+    const std::byte* const first = next.address + static_cast<std::ptrdiff_t>(line) * next.step;
+    std::ptrdiff_t done = 0;
+    do {
+      _mm_prefetch(reinterpret_cast<const char*>(first + done), _MM_HINT_T0);
+      done += static_cast<std::ptrdiff_t>(line_bytes);
+    } while (done < next.step);
+  }
 }
 
 void copy_lines_sse2(std::byte* to, const std::byte* from, std::size_t lines,

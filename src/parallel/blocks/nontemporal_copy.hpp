@@ -17,7 +17,7 @@ inline constexpr bool has_nontemporal_stores = true;
 inline constexpr bool has_nontemporal_stores = false;
 #endif
 
-/// Memory that is read next. For each line of output, the prefetch moves on by `step` bytes.
+/// Memory that is read next: `step` bytes for each line of output.
 struct needed_soon {
   const std::byte* address;
   std::ptrdiff_t step;
