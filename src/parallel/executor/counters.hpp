@@ -1,72 +1,89 @@
 // Counts what an executor has done. Each part of the engine adds its own numbers.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
+#include "parallel/threads/thread_number.hpp"
 #include "shale/executor.hpp"
 
 namespace shale::parallel {
 
-/// The sums behind executor_statistics.
+/// The sums behind executor_statistics. Each thread adds to sums of its own, so that small calls of
+/// many threads do not wait for each other's cache lines; `statistics` adds them up.
 /// Threads  any, at any time; the numbers that `statistics` returns may be of slightly different
 ///          moments
 class counters {
  public:
-  void pass() noexcept { add(passes_, 1); }
-  void tiles(std::uint64_t count) noexcept { add(tiles_, count); }
-  void read(std::uint64_t bytes) noexcept { add(bytes_read_, bytes); }
-  void written(std::uint64_t bytes) noexcept { add(bytes_written_, bytes); }
-  void window() noexcept { add(windows_, 1); }
-  void window_dropped() noexcept { add(windows_dropped_, 1); }
+  void pass() noexcept { add(&part::passes, 1); }
+  void tiles(std::uint64_t count) noexcept { add(&part::tiles, count); }
+  void read(std::uint64_t bytes) noexcept { add(&part::bytes_read, bytes); }
+  void written(std::uint64_t bytes) noexcept { add(&part::bytes_written, bytes); }
+  void window() noexcept { add(&part::windows, 1); }
+  void window_dropped() noexcept { add(&part::windows_dropped, 1); }
 
   /// A tile of a mapped operand was copied against storage order; its bytes are counted as read.
-  void mapped_tile() noexcept { add(mapped_tiles_, 1); }
+  void mapped_tile() noexcept { add(&part::mapped_tiles, 1); }
 
   /// A source delivered a tile of `bytes`, for which it read `stored_bytes`.
   void source_tile(std::uint64_t bytes, std::uint64_t stored_bytes) noexcept {
     read(bytes);
-    add(tiles_decoded_, 1);
-    add(stored_bytes_read_, stored_bytes);
+    add(&part::tiles_decoded, 1);
+    add(&part::stored_bytes_read, stored_bytes);
   }
 
   /// A tile was found that an earlier call, or another running call, has decoded.
-  void tile_found() noexcept { add(tiles_found_, 1); }
+  void tile_found() noexcept { add(&part::tiles_found, 1); }
 
   /// All members but `scratch_bytes_peak`, which `memory_tokens` counts.
   executor_statistics statistics() const noexcept {
-    return {.passes = get(passes_),
-            .tiles = get(tiles_),
-            .bytes_read = get(bytes_read_),
-            .bytes_written = get(bytes_written_),
-            .windows = get(windows_),
-            .windows_dropped = get(windows_dropped_),
-            .mapped_tiles = get(mapped_tiles_),
-            .tiles_decoded = get(tiles_decoded_),
-            .stored_bytes_read = get(stored_bytes_read_),
-            .tiles_found = get(tiles_found_)};
+    return {.passes = get(&part::passes),
+            .tiles = get(&part::tiles),
+            .bytes_read = get(&part::bytes_read),
+            .bytes_written = get(&part::bytes_written),
+            .windows = get(&part::windows),
+            .windows_dropped = get(&part::windows_dropped),
+            .mapped_tiles = get(&part::mapped_tiles),
+            .tiles_decoded = get(&part::tiles_decoded),
+            .stored_bytes_read = get(&part::stored_bytes_read),
+            .tiles_found = get(&part::tiles_found)};
   }
 
  private:
   using sum = std::atomic<std::uint64_t>;
 
-  static void add(sum& to, std::uint64_t more) noexcept {
-    to.fetch_add(more, std::memory_order_relaxed);
-  }
-  static std::uint64_t get(const sum& from) noexcept {
-    return from.load(std::memory_order_relaxed);
+  // The sums of one thread. The last part is for all threads that have no number. Two lines of the
+  // cache, because processors prefetch lines in pairs.
+  struct alignas(128) part {
+    sum passes = 0;
+    sum tiles = 0;
+    sum bytes_read = 0;
+    sum bytes_written = 0;
+    sum windows = 0;
+    sum windows_dropped = 0;
+    sum mapped_tiles = 0;
+    sum tiles_decoded = 0;
+    sum stored_bytes_read = 0;
+    sum tiles_found = 0;
+  };
+
+  void add(sum part::*which, std::uint64_t more) noexcept {
+    const int number = thread_number::of_this_thread();
+    sum& to = parts_[static_cast<std::size_t>(number)].*which;
+    // No other thread stores to a part that belongs to this thread.
+    if (number < thread_number::count)
+      to.store(to.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+    else to.fetch_add(more, std::memory_order_relaxed);
   }
 
-  sum passes_ = 0;
-  sum tiles_ = 0;
-  sum bytes_read_ = 0;
-  sum bytes_written_ = 0;
-  sum windows_ = 0;
-  sum windows_dropped_ = 0;
-  sum mapped_tiles_ = 0;
-  sum tiles_decoded_ = 0;
-  sum stored_bytes_read_ = 0;
-  sum tiles_found_ = 0;
+  std::uint64_t get(sum part::*which) const noexcept {
+    std::uint64_t total = 0;
+    for (const part& each : parts_) total += (each.*which).load(std::memory_order_relaxed);
+    return total;
+  }
+
+  std::array<part, thread_number::count + 1> parts_;
 };
 
 }  // namespace shale::parallel

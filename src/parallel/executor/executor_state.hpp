@@ -22,8 +22,8 @@ struct executor::implementation {
   parallel::single_turn telling;  // held by the thread that calls the progress sink
   parallel::memory_tokens tokens;
   parallel::decoded_tiles decoded{tokens};
-  parallel::helper_arenas helpers;  // made by the first parallel call
-  std::atomic<bool> cancelled = false;
+  parallel::helper_arenas helpers;                  // made by the first parallel call
+  alignas(64) std::atomic<bool> cancelled = false;  // every call reads it
 
   parallel::counters count;
 };

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "parallel/kept/form_key.hpp"
-#include "parallel/kept/of_thread.hpp"
+#include "parallel/threads/of_thread.hpp"
 
 namespace shale::parallel {
 

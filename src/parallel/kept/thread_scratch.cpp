@@ -2,7 +2,7 @@
 
 #include <new>
 
-#include "parallel/kept/of_thread.hpp"
+#include "parallel/threads/of_thread.hpp"
 
 namespace shale::parallel {
 
