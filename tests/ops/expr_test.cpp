@@ -321,6 +321,34 @@ TEST(Expr, SumsOfProductsRoundTwice) {
             elements_of<float>(eval(sum(added, {0}))));
 }
 
+// The pass that folds writes the output, unless that is strided or read by the pass itself.
+TEST(Expr, ReductionsDeliverIntoTheirOutput) {
+  const tensor x = fractions({300, 200});
+  EXPECT_EQ(explain(sum(x)).passes, 1);
+  EXPECT_EQ(explain(var(x, {0})).passes, 1);
+  EXPECT_EQ(explain(mean(x, {1}) * 2).passes, 2);
+  EXPECT_EQ(explain(mean(x, {1}).flip({0})).passes, 2);
+  EXPECT_EQ(explain(sum(x, {1})).staged_bytes_max, 0u);
+
+  const std::vector<float> columns = elements_of<float>(eval(sum(x, {0}) + 0));
+  const tensor out = tensor::zeros({200}, dtype::float32);
+  const auto version = out.storage().version();
+  eval_into(out, sum(x, {0}));
+  EXPECT_EQ(elements_of<float>(out), columns);
+  EXPECT_GT(out.storage().version(), version);
+  const tensor strided = tensor::zeros({200, 3}, dtype::float32).select(1, 1);
+  eval_into(strided, sum(x, {0}));
+  EXPECT_EQ(elements_of<float>(strided), columns);
+  const tensor wide = tensor::zeros({200}, dtype::float64);
+  eval_into(wide, sum(x, {0}));
+  EXPECT_EQ(elements_of<double>(wide), std::vector<double>(columns.begin(), columns.end()));
+  for (const index_t row : {index_t{0}, index_t{150}, index_t{299}}) {
+    const tensor changed = x.clone();
+    eval_into(changed.select(0, row), sum(changed, {0}));
+    EXPECT_EQ(elements_of<float>(changed.select(0, row)), columns) << row;
+  }
+}
+
 // Whatever is read twice, from views that overlap or by broadcasting, is brought in once.
 TEST(ExprPlan, CountsEveryByteOfAPassOnce) {
   const tensor x = fractions({300, 200});

@@ -8,18 +8,15 @@
 // all operands. Stages that compute one node as a whole have one result (stages.2). The result of a
 // stage is freed when the last pass that reads it has ended.
 //
-// Three kinds of stages share no pass, and can write an output themselves, if it is their result
-// and nothing else reads it:
-//   - a scan has a pass of its own
-//   - a rolling reduction has one too, and so have sums over windows by Fourier transforms. That
-//     pass copies the results from tiles that are computed when it loads them (rolling_tiles.hpp,
-//     transformed_windows.hpp)
-//   - elements at positions of a tile source are read from its tiles without any pass
+// Some stages write an output themselves, if it is their result and nothing else reads it:
+//   - a reduction, if the output is contiguous and lies in memory
+//   - a scan, which has a pass of its own
+//   - a rolling reduction, which has one too, and so have sums over windows by Fourier transforms.
+//     That pass copies the results from tiles that are computed when it loads them
+//     (rolling_tiles.hpp, transformed_windows.hpp)
+//   - elements at positions of a tile source, which are read from its tiles without any pass
 //     (source_reads.hpp)
-//
-// Other stages have results of their own even if only an output reads them. So eval(sum(x)) takes
-// two passes: the first one folds, and the second one copies the number into the output. A small
-// expression does without the second one (small_evaluation.hpp).
+// Other stages have results of their own even if only an output reads them.
 #pragma once
 
 #include <algorithm>
@@ -243,8 +240,18 @@ class pass_sequence {
     return !reads_indices_of(leaf, output.target);
   }
 
+  // Whether a reduction can deliver its results to the output. It delivers row by row, and while
+  // other parts of its input are still read. A pass writes mapped outputs, and keeps them inside the
+  // budget.
+  static bool can_fold_into(const wanted_output& output, const detail::stage& made) {
+    const tensor& target = output.target;
+    return !output.sink && target.is_contiguous() && target.writable() &&
+           !detail::is_mapped(target.storage()) && !reads_bytes_of(made.input, target);
+  }
+
   // Whether the stage writes its result to the output itself, if nothing else reads the result.
   static bool writes_itself(const wanted_output& output, const detail::stage& made) {
+    if (made.reduces) return can_fold_into(output, made);
     if (has_own_pass(made)) return !replaces_its_input(made, output);
     const auto* const leaf = read_from_tiles(made);
     return leaf && made.shape == made.input->shape && can_read_into(output, *leaf);
@@ -288,10 +295,13 @@ class pass_sequence {
   template <class Allocate>
   void add_to_pass(growing_pass& pass, const detail::stage& current, Allocate allocate) {
     if (current.reduces) {
-      const tensor result = allocate(current.shape, current.type);
+      const auto direct = direct_.find(&current);
+      const bool is_output = direct != direct_.end();
+      const tensor result =
+          is_output ? direct->second.target : allocate(current.shape, current.type);
       pass.made.reductions.push_back(
           {current.input, current.kind, current.parameter, result.view(with_folded_axes(current))});
-      results_.add(current, result);
+      if (!is_output) results_.add(current, result);
     } else {
       const tensor result = allocate(current.input->shape, current.type);
       pass.made.outputs.push_back({current.input, result, nullptr});

@@ -220,6 +220,21 @@ void add_ways(pass_cost& to, const pass& request, std::span<const parallel::loop
   to.streams = parallel::mapped_exceed_half_of_budget(in_place, on);
 }
 
+// Results have been written, at least in part, when a pass ends, even by an exception.
+class result_versions {
+ public:
+  explicit result_versions(const pass& request) : request_(request) {}
+  result_versions(const result_versions&) = delete;
+  result_versions& operator=(const result_versions&) = delete;
+  ~result_versions() {
+    for (const pass_reduction& reduction : request_.reductions)
+      reduction.into.storage().bump_version();
+  }
+
+ private:
+  const pass& request_;
+};
+
 // Generators read tensors that are no operands of the pass, so the pass does not look at them.
 // Throws io if bytes were lost, and unsupported in a forked child that did not inherit them.
 void check_gathered(const tape& program) {
@@ -231,6 +246,7 @@ void check_gathered(const tape& program) {
 void run(const pass& request, executor& on) {
   auto& count = parallel::state_of(on).count;
   count.pass();
+  const result_versions bumped(request);
   for (const auto& reduction : request.reductions) count.written(reduction.into.size_bytes());
   if (element_count(request.shape) == 0) return run_empty(request, on);
   for (const tensor& input : request.program.gathered()) parallel::compare_checksums(input, on);
