@@ -82,6 +82,25 @@ TEST_F(NontemporalStores, HaveTheSameBytes) {
     }
 }
 
+// Results of scans have other bits if rows are cut elsewhere.
+TEST_F(NontemporalStores, OfScansHaveTheSameBytes) {
+  for (const dtype type : {dtype::float32, dtype::int64, dtype::float64, dtype::complex128})
+    for (const tensor& out : outputs(type)) {
+      const tensor a = eval(astype(arange(out.size()), type) / 7).reshape(out.shape());
+      const expr values = astype(a, type);
+      for (index_t axis = 0; axis < out.rank(); ++axis) {
+        expect_same_bytes(
+            out, [&](const tensor& to) { eval_into(to, cumulative_sum(values, axis)); }, "sum");
+        expect_same_bytes(
+            out, [&](const tensor& to) { eval_into(to, cumulative_prod(values, axis)); },
+            "product");
+        expect_same_bytes(
+            out, [&](const tensor& to) { eval_into(to, cumulative_sum(values + values, axis)); },
+            "sum of computed values");
+      }
+    }
+}
+
 // Some rows of these outputs begin at a line of the cache, and others do not.
 TEST_F(NontemporalStores, OfTransposedCopiesHaveTheSameBytes) {
   for (const dtype type :

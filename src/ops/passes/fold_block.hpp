@@ -1,8 +1,15 @@
 // Folds or scans one block of values, which a tape has made.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
 #include "ops/kernels/operations/operations.hpp"
+#include "ops/kernels/strided/scan_strided.hpp"
+#include "ops/passes/nontemporal_run.hpp"
 #include "ops/passes/tape.hpp"
+#include "parallel/blocks/nontemporal_copy.hpp"
 #include "parallel/plan/plan.hpp"
 
 namespace shale::ops {
@@ -47,6 +54,36 @@ inline void scan_block(const scanner& chosen, const tape::block_values& results,
   const index_t strides[] = {results.inner_stride, states.inner_stride, values.inner_stride,
                              results.outer_stride, states.outer_stride, values.outer_stride};
   chosen.scan(data, strides, inner, outer);
+}
+
+/// Whether scan_past_the_cache applies: the scan runs along contiguous rows, which are long.
+inline bool can_scan_past_the_cache(const scanner& chosen, const tape::block_values& results,
+                                    const tape::block_values& states, index_t inner) {
+  const auto item = static_cast<index_t>(item_bytes(chosen.result));
+  return states.inner_stride == 0 && results.inner_stride == item &&
+         inner * item >= nontemporal_run::row_bytes_min;
+}
+
+/// As scan_block, with the same bits: rows are cut where the scanner itself cuts them. Each piece of
+/// results goes to a buffer that stays in the L1 cache, and from there past the cache to its place.
+inline void scan_past_the_cache(const scanner& chosen, const tape::block_values& results,
+                                const tape::block_values& states, const tape::block_values& values,
+                                index_t inner, index_t outer) {
+  constexpr index_t item_bytes_max = 16, line_bytes = 64;
+  alignas(line_bytes) std::array<std::byte, kernels::scan_run_elements * item_bytes_max> buffer;
+  const auto item = static_cast<index_t>(item_bytes(chosen.result));
+  for (index_t row = 0; row < outer; ++row)
+    for (index_t done = 0; done < inner; done += kernels::scan_run_elements) {
+      const index_t count = std::min(kernels::scan_run_elements, inner - done);
+      std::byte* const from = values.data + row * values.outer_stride + done * values.inner_stride;
+      scan_block(chosen, {buffer.data(), item, 0}, {states.data + row * states.outer_stride, 0, 0},
+                 {from, values.inner_stride, 0}, count, 1);
+      const parallel::needed_soon next{from + count * values.inner_stride,
+                                       line_bytes * values.inner_stride / item};
+      parallel::copy_nontemporally(results.data + row * results.outer_stride + done * item,
+                                   buffer.data(), static_cast<std::size_t>(count * item),
+                                   {&next, next.step > 0 && next.step <= 4 * line_bytes ? 1U : 0U});
+    }
 }
 
 }  // namespace shale::ops

@@ -120,8 +120,11 @@ void run_tape(const parallel::unit& here, const tape& program, const reduction_s
     if (!states) return;
     if (here.step == parallel::unit_step::scan) {
       const tape::block_values results{data[0], strides[0], strides[operands]};
-      return scan_block(*scan, results, states_of(here, position, *states, 0),
-                        program.value(0, block), inner, outer);
+      const tape::block_values block_states = states_of(here, position, *states, 0);
+      if (here.nontemporal_buffer && can_scan_past_the_cache(*scan, results, block_states, inner))
+        return scan_past_the_cache(*scan, results, block_states, program.value(0, block), inner,
+                                   outer);
+      return scan_block(*scan, results, block_states, program.value(0, block), inner, outer);
     }
     fold_values(here, program, *states, block, position, true);
   });
@@ -196,7 +199,7 @@ parallel::pass_options options_of(const pass& request, const reduction_states* s
           .scans = request.scan.has_value(),
           .positions = request.scan || (states && states->read_positions()),
           .scratch_bytes = request.program.scratch_bytes(),
-          .can_store_nontemporally = states == nullptr};
+          .can_store_nontemporally = states == nullptr || request.scan.has_value()};
 }
 
 // The states of a pass that folds values.

@@ -60,12 +60,27 @@ __attribute__((target("avx"))) void copy_lines_avx(std::byte* to, const std::byt
   }
 }
 
+// One store for each line leaves more room in the processor's queue of stores, so that the work on
+// the next elements begins while these lines leave.
+__attribute__((target("avx512f"))) void copy_lines_avx512(std::byte* to, const std::byte* from,
+                                                          std::size_t lines,
+                                                          std::span<const needed_soon> needed) {
+  for (std::size_t line = 0; line < lines; ++line, to += line_bytes, from += line_bytes) {
+    prefetch(needed, line);
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
+  }
+}
+
+copy_lines fastest_copy() noexcept {
+  if (__builtin_cpu_supports("avx512f") != 0) return copy_lines_avx512;
+  return __builtin_cpu_supports("avx") != 0 ? copy_lines_avx : copy_lines_sse2;
+}
+
 }  // namespace
 
 void copy_nontemporally(std::byte* to, const std::byte* from, std::size_t bytes,
                         std::span<const needed_soon> needed) noexcept {
-  static const copy_lines copy =
-      __builtin_cpu_supports("avx") != 0 ? copy_lines_avx : copy_lines_sse2;
+  static const copy_lines copy = fastest_copy();
   const std::size_t before = std::min(
       bytes, (line_bytes - reinterpret_cast<std::uintptr_t>(to) % line_bytes) % line_bytes);
   std::memcpy(to, from, before);

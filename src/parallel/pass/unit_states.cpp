@@ -10,9 +10,10 @@ unit_states::unit_states(const plan& units, const fold_states& states, bool scan
   else tree_.emplace(groups_, states);
 }
 
-void unit_states::run(unit& here, const region& box, const unit_body& body) {
+void unit_states::run(unit& here, const region& box, const unit_body& body,
+                      const unit_body& write) {
   here.results = groups_.results(box);
-  if (chain_) scan(here, body);
+  if (chain_) scan(here, body, write);
   else fold(here, box, body);
 }
 
@@ -23,7 +24,7 @@ void unit_states::fold(unit& here, const region& box, const unit_body& body) {
   tree_->insert(here.number, box, partial);
 }
 
-void unit_states::scan(unit& here, const unit_body& body) {
+void unit_states::scan(unit& here, const unit_body& body, const unit_body& write) {
   storage own;
   if (chain_->has_successor(here.number)) {
     own = states_.make(here.results);
@@ -36,7 +37,7 @@ void unit_states::scan(unit& here, const unit_body& body) {
   if (!before) throw error(errc::cancelled, "the pass has failed");
   here.states = const_cast<std::byte*>(before.data());
   here.step = unit_step::scan;
-  body.run(body.context, here);
+  write.run(write.context, here);
 }
 
 }  // namespace shale::parallel

@@ -20,16 +20,17 @@ class unit_states {
   /// The strides of the states of a unit over `box`, by axis of the plan.
   dims strides(const region& box) const { return groups_.state_strides(box); }
 
-  /// Runs the function on the unit, with states of its own, and merges them or passes them on.
-  /// Throws   out_of_memory, exceptions of the function; cancelled if a scan has failed elsewhere
-  void run(unit& here, const region& box, const unit_body& body);
+  /// Runs `body` on the unit, with states of its own, and merges them or passes them on. The step of
+  /// a scan that writes runs by `write`.
+  /// Throws   out_of_memory, exceptions of both; cancelled if a scan has failed elsewhere
+  void run(unit& here, const region& box, const unit_body& body, const unit_body& write);
 
   /// The listener for a failure of the loop over the units; null if there is none.
   failure_listener* listener() noexcept { return chain_ ? &*chain_ : nullptr; }
 
  private:
   void fold(unit& here, const region& box, const unit_body& body);
-  void scan(unit& here, const unit_body& body);
+  void scan(unit& here, const unit_body& body, const unit_body& write);
 
   const fold_states& states_;
   unit_groups groups_;

@@ -81,15 +81,29 @@ void unit_work::run_alone(index_t number, int worker, const region& box,
   compute(here, units_.tile(number));
 }
 
+// A unit that writes, and its bytes.
+struct unit_work::writing {
+  unit_work& work;
+  unit& here;
+  std::size_t bytes;
+};
+
+void unit_work::write(void* context, const unit& here) {
+  const writing& call = *static_cast<const writing*>(context);
+  unit_work& work = call.work;
+  work.stores_.run(call.bytes, [&](store_mode mode) {
+    if (mode == store_mode::nontemporal)
+      call.here.nontemporal_buffer = work.nontemporal_buffers_.of(here.worker);
+    work.body_.run(work.body_.context, here);
+  });
+}
+
 void unit_work::compute(unit& here, const region& box) {
   const index_t elements = element_count(box.shape);
   if (options_.counted) bytes_.count_unit(elements);
-  if (states_) return states_->run(here, box, body_);
-  stores_.run(bytes_.written(elements), [&](store_mode mode) {
-    if (mode == store_mode::nontemporal)
-      here.nontemporal_buffer = nontemporal_buffers_.of(here.worker);
-    body_.run(body_.context, here);
-  });
+  writing call{*this, here, bytes_.written(elements)};
+  if (states_) return states_->run(here, box, body_, {&write, &call});
+  write(&call, here);
 }
 
 }  // namespace shale::parallel

@@ -41,7 +41,10 @@ class unit_work {
   failure_listener* listener() noexcept { return states_ ? states_->listener() : nullptr; }
 
  private:
+  struct writing;
+
   void compute(unit& here, const region& box);
+  static void write(void* context, const unit& here);
 
   const plan& units_;
   const std::span<const loop_operand> operands_;
