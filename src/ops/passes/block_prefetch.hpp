@@ -5,22 +5,25 @@
 #include <cstddef>
 #include <vector>
 
+#include "parallel/blocks/nontemporal_copy.hpp"
 #include "shale/index.hpp"
 
 namespace shale::ops {
 
-/// Prefetches the elements of the next block, a part with each instruction. Between the
-/// instructions that read the block's leaves, a tape works in the cache, and the memory would be
-/// idle.
+/// Prefetches the elements of the next block: a part with each instruction, or all of them while
+/// the block's output is stored past the cache. Between the instructions that read the block's
+/// leaves, a tape works in the cache, and the memory would be idle.
 class block_prefetch {
  public:
+  static constexpr std::size_t leaves_max = 8;
+
   block_prefetch(const std::vector<int>& leaves, std::byte* const* data, const index_t* strides,
                  index_t inner, std::size_t parts)
       : parts_(static_cast<index_t>(parts)) {
     for (const int leaf : leaves) {
       const index_t stride = strides[leaf];
       if (count_ == next_.size() || stride <= 0 || stride > line_bytes) continue;
-      next_[count_++] = {data[leaf] + inner * stride, inner * stride};
+      next_[count_++] = {data[leaf] + inner * stride, inner * stride, stride};
     }
   }
 
@@ -32,14 +35,24 @@ class block_prefetch {
     }
   }
 
+  /// Describes the elements of the next block from `done` on, for copy_nontemporally of elements of
+  /// `item` bytes. Returns the number of descriptions.
+  std::size_t describe(std::array<parallel::needed_soon, leaves_max>& to, index_t done,
+                       index_t item) const {
+    for (std::size_t k = 0; k < count_; ++k)
+      to[k] = {next_[k].address + done * next_[k].stride, line_bytes * next_[k].stride / item};
+    return count_;
+  }
+
  private:
   static constexpr index_t line_bytes = 64;
 
   struct range {
     const std::byte* address;
     index_t bytes;
+    index_t stride;
   };
-  std::array<range, 8> next_{};
+  std::array<range, leaves_max> next_{};
   std::size_t count_ = 0;
   const index_t parts_;
 };

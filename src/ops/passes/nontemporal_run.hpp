@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "ops/kernels/strided/run_strided.hpp"
+#include "ops/passes/block_prefetch.hpp"
 #include "ops/passes/tape.hpp"
 #include "parallel/blocks/nontemporal_copy.hpp"
 
@@ -20,9 +21,10 @@ class nontemporal_run {
   /// Shorter rows have too few whole cache lines.
   static constexpr index_t row_bytes_min = 2048;
 
+  /// `next`, if not null, is prefetched instead: it holds all leaves of the next block.
   nontemporal_run(const instruction& step, std::byte* const* data, const index_t* strides,
-                  std::byte* buffer)
-      : step_(step), count_(step.inputs + 1), buffer_(buffer) {
+                  std::byte* buffer, const block_prefetch* next)
+      : step_(step), count_(step.inputs + 1), buffer_(buffer), next_(next) {
     std::copy_n(data, count_, data_.begin());
     std::copy_n(strides, 2 * count_, strides_.begin());
     for (int k = 1; k < count_; ++k) repeat_constant(at(k));
@@ -63,15 +65,15 @@ class nontemporal_run {
 
   void run_piece(std::byte* to, index_t row, index_t done, index_t count) {
     std::array<std::byte*, 4> pointers{buffer_};
-    std::array<parallel::needed_soon, 3> needed{};
-    std::size_t inputs = 0;
+    std::array<parallel::needed_soon, block_prefetch::leaves_max> needed{};
+    std::size_t inputs = next_ ? next_->describe(needed, done, strides_[0]) : 0;
     for (std::size_t k = 1; k < at(count_); ++k) {
       if (is_repeated_[k - 1]) {
         pointers[k] = data_[k];
         continue;
       }
       pointers[k] = data_[k] + row * strides_[at(count_) + k] + done * strides_[k];
-      if (step_.in[k - 1].place == reg::location::operand && strides_[k] > 0)
+      if (!next_ && step_.in[k - 1].place == reg::location::operand && strides_[k] > 0)
         needed[inputs++] = {pointers[k] + count * strides_[k],
                             std::min(line_bytes * strides_[k] / strides_[0], 4 * line_bytes)};
     }
@@ -83,6 +85,7 @@ class nontemporal_run {
   const instruction& step_;
   const int count_;  // operands with the output
   std::byte* const buffer_;
+  const block_prefetch* const next_;
   std::array<std::byte*, 4> data_{};
   std::array<index_t, 8> strides_{};
   std::array<bool, 3> is_repeated_{};

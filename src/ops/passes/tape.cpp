@@ -137,15 +137,28 @@ bool tape::copy_rows(const tape_block& on, const tape_hints& hints) const {
   return true;
 }
 
+// Whether the instruction computes an output that goes through a nontemporal_run.
+bool tape::stores_past_the_cache(const instruction& step, const tape_block& on,
+                                 const tape_hints& hints) const {
+  const auto item = static_cast<index_t>(step.out.item_bytes);
+  return hints.nontemporal_buffer != nullptr && step.run != nullptr &&
+         step.out.place == reg::location::operand && locate(step.out, on).inner_stride == item &&
+         on.inner * item >= nontemporal_run::row_bytes_min &&
+         step.run != parallel::copy_kernel(step.out.item_bytes);
+}
+
 void tape::run(const tape_block& on, const tape_hints& hints) const {
   const index_t inner = on.inner, outer = on.outer;
   if (may_copy_rows_ && copy_rows(on, hints)) return;
   std::optional<block_prefetch> next;
   if (hints.prefetch && parts_.slots > 0 && outer == 1)
     next.emplace(leaves_, on.data, on.strides_bytes, inner, parts_.instructions.size());
+  // While the last instruction stores past the cache, all of the next block is prefetched, line by
+  // line. Otherwise a part of it is prefetched with each instruction.
+  const bool prefetches_last = next && stores_past_the_cache(parts_.instructions.back(), on, hints);
   index_t number = 0;
   for (const auto& step : parts_.instructions) {
-    if (next) next->part(number++);
+    if (next && !prefetches_last) next->part(number++);
     const block_values out = locate(step.out, on);
     if (!step.run) {
       step.fill->fill(on.start, out.data, inner, outer);
@@ -176,7 +189,8 @@ void tape::run(const tape_block& on, const tape_hints& hints) const {
                           step.in[0].place == reg::location::operand);
     else if (past_the_cache && out.inner_stride == item &&
              inner * item >= nontemporal_run::row_bytes_min)
-      nontemporal_run(step, pointers.data(), strides.data(), hints.nontemporal_buffer)
+      nontemporal_run(step, pointers.data(), strides.data(), hints.nontemporal_buffer,
+                      prefetches_last ? &*next : nullptr)
           .run(inner, outer);
     else step.run(pointers.data(), strides.data(), inner, outer);
   }

@@ -158,6 +158,8 @@ class tape {
  private:
   block_values locate(const reg& source, const tape_block& in) const;
   bool copy_rows(const tape_block& on, const tape_hints& hints) const;
+  bool stores_past_the_cache(const instruction& step, const tape_block& on,
+                             const tape_hints& hints) const;
 
   tape_parts parts_;
   index_t block_elements_;
