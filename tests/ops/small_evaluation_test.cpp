@@ -67,8 +67,18 @@ expr made_of(int form, const expr& a, const expr& b, const expr& c, double numbe
       return var(a + number);
     case 8:
       return max(where(a < b, a, c), {}, keepdims::yes);
-    default:
+    case 9:
       return mean(astype(a, dtype::float64) * b);
+    case 10:
+      return sum(a * b - c, {0});
+    case 11:
+      return var(a + number, {-1}, keepdims::yes);
+    case 12:
+      return argmax(a - b, a.rank() - 1);
+    case 13:
+      return mean(b, {a.rank() / 2});
+    default:
+      return min(where(a < b, a, c), {0, -1});
   }
 }
 
@@ -79,7 +89,8 @@ TEST_F(SmallEvaluation, HasTheBitsOfTheGeneralOne) {
     const index_t longest = choose(0, 9) == 0 ? 40 : 6;
     const dims shape =
         test::random_shape(choose, {.axes_max = 3, .longest = longest, .may_be_empty = false});
-    const int form = static_cast<int>(choose(0, 9));
+    // The last forms fold some axes.
+    const int form = static_cast<int>(choose(0, shape.size() > 1 ? 14 : 9));
     // The same layouts several times, so that the first call's pass serves the others.
     const auto of_a = test::random_layout(choose, shape), of_b = test::random_layout(choose, shape),
                of_c = test::random_layout(choose, shape);
@@ -239,6 +250,13 @@ TEST_F(SmallEvaluation, TakesFewElementsInMemory) {
   EXPECT_TRUE(is_small(one, sum(a)));
   EXPECT_TRUE(is_small(one.view({1}), sum(a, {}, keepdims::yes)));
   EXPECT_FALSE(is_small(wide, sum(a)));
+  const expr rows = expr(a).reshape({10, 10});
+  const tensor ten = tensor::zeros({10}, dtype::float32);
+  EXPECT_TRUE(is_small(ten, sum(rows, {0})));
+  EXPECT_TRUE(is_small(ten, sum(rows, {1})));
+  EXPECT_TRUE(is_small(ten.view({10, 1}), var(rows * 2, {1}, keepdims::yes)));
+  EXPECT_FALSE(
+      is_small(tensor::zeros({20}, dtype::float32).sliced(0, {.step = 2}), sum(rows, {0})));
   EXPECT_FALSE(is_small(out, expr(a) - mean(a)));
   EXPECT_FALSE(is_small(out, tile(a.narrow(0, 0, 50), {2})));
   EXPECT_FALSE(is_small(out, arange(0, 100, 1, dtype::float32)));

@@ -29,18 +29,17 @@ constexpr std::uint64_t word_of(mark kind, std::uint64_t first = 0, std::uint64_
 
 constexpr std::uint64_t code(dtype type) noexcept { return static_cast<std::uint64_t>(type); }
 
-// The stage of a value that is a reduction of all axes; null for other values.
-const stage* whole_reduction(const node& value) noexcept {
+// The stage of a value that is a whole reduction; null for other values.
+const stage* reduction_of(const node& value) noexcept {
   const auto* staged = std::get_if<staged_leaf>(&value.content);
   if (!staged || !staged->from->reduces || staged->map || staged->under) return nullptr;
-  const stage& from = *staged->from;
-  return from.axes.size() == from.input->shape.size() ? &from : nullptr;
+  return staged->from.get();
 }
 
 }  // namespace
 
 expression_form::expression_form(const tensor& out, const node_ref& value)
-    : computed_(&value), reduction_(whole_reduction(*value)) {
+    : computed_(&value), reduction_(reduction_of(*value)) {
   if (reduction_) computed_ = &reduction_->input;
   exists_ = parallel::is_in_memory(out);
   operands_[0] = {&out, out.data()};
@@ -50,11 +49,13 @@ expression_form::expression_form(const tensor& out, const node_ref& value)
   if (reduction_) {
     std::uint64_t parameter;
     std::memcpy(&parameter, &reduction_->parameter, sizeof parameter);
-    key_.add(word_of(mark::reduction, static_cast<std::uint64_t>(reduction_->kind)));
+    key_.add(word_of(mark::reduction, static_cast<std::uint64_t>(reduction_->kind),
+                     static_cast<std::uint64_t>(reduction_->axes.size()),
+                     static_cast<std::uint64_t>(out.rank())));
+    key_.add(reduction_->axes);
     key_.add(parameter);
-  } else {
-    key_.add(out.strides());
   }
+  if (!folds_all_axes()) key_.add(out.strides());
   visit(**computed_);
 }
 

@@ -33,12 +33,12 @@ class expression_form {
     std::array<std::byte, 16> bytes;  // an element of that dtype, then zeros
   };
 
-  /// `out` has the shape of `value`. If `value` is a whole reduction, the form is that of the
-  /// reduction's input and of the reduction itself.
+  /// `out` has the shape of `value`. If `value` is a reduction and no view of one, the form is that
+  /// of the reduction's input and of the reduction itself.
   expression_form(const tensor& out, const node_ref& value);
 
   /// Whether the expression has a form: it is small, it reads only tensors in memory and constants,
-  /// and nothing is staged except a reduction of all axes as the last step.
+  /// and nothing is staged except a reduction as the last step.
   bool exists() const noexcept { return exists_ && !key_.overflown(); }
 
   const parallel::form_key& key() const noexcept { return key_; }
@@ -58,6 +58,11 @@ class expression_form {
   const node_ref& computed() const noexcept { return *computed_; }
   const dims& shape() const noexcept { return (*computed_)->shape; }
   const detail::stage* reduction() const noexcept { return reduction_; }
+
+  /// Whether there is a reduction, which has one result.
+  bool folds_all_axes() const noexcept {
+    return reduction_ != nullptr && reduction_->axes.size() == shape().size();
+  }
 
  private:
   static constexpr int nodes_max = 32;

@@ -6,6 +6,7 @@
 #include "ops/evaluation/compile.hpp"
 #include "ops/kernels/dispatch/dispatch.hpp"
 #include "parallel/fold/fold.hpp"
+#include "parallel/fold/unit_groups.hpp"
 #include "parallel/kept/thread_scratch.hpp"
 
 namespace shale::ops {
@@ -60,6 +61,21 @@ parallel::plan plan_of(const pass& compiled, const reducer* fold) {
   return parallel::plan(operands, {.block_elements = block_elements});
 }
 
+// Says where the states of a reduction that keeps axes are folded and its results delivered.
+// Returns whether that is simple: one tile has all elements, and the results lie in memory as they
+// do in the output.
+bool place_states(kept_pass& made, const expression_form& form) {
+  const tensor& out = *form.operands()[0].values;
+  if (made.over.tile_count() != 1 || !out.is_contiguous()) return false;
+  const parallel::unit_groups groups(made.over);
+  const region tile = made.over.tile(0);
+  const layout place = groups.place_of_results(tile);
+  made.kept_results = groups.results(tile);
+  made.state_strides = groups.state_strides(tile);
+  return place.is_contiguous() && place.offset() == 0 &&
+         made.fold->state_bytes * static_cast<std::size_t>(made.kept_results) <= scratch_bytes_max;
+}
+
 }  // namespace
 
 std::unique_ptr<kept_pass> make_kept_pass(const expression_form& form, executor& on) {
@@ -93,9 +109,11 @@ std::unique_ptr<kept_pass> make_kept_pass(const expression_form& form, executor&
   std::vector<region> tiles;
   if (over.tile_count() <= kept_pass::tiles_kept_max)
     for (index_t tile = 0; tile < over.tile_count(); ++tile) tiles.push_back(over.tile(tile));
-  return std::make_unique<kept_pass>(
+  auto made = std::make_unique<kept_pass>(
       kept_pass{std::move(compiled.program), std::move(over), std::move(tiles), std::move(operands),
                 std::move(extents), fold, form.reduction() ? form.reduction()->parameter : 0});
+  if (fold && !form.folds_all_axes() && !place_states(*made, form)) return nullptr;
+  return made;
 }
 
 }  // namespace shale::ops

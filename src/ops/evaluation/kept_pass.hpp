@@ -25,8 +25,13 @@ struct kept_pass {
   std::vector<int> operands;  // for each operand of the tape: the form's operand
   std::vector<parallel::operand_extent> extents;  // of the form's operands
 
-  const reducer* fold = nullptr;  // null unless the pass reduces all elements to one
+  const reducer* fold = nullptr;  // null unless the pass is a reduction
   double parameter = 0;           // of the reduction
+
+  // If the reduction keeps axes: the number of its results, and the steps between their states, by
+  // axis of the plan, which then has one tile. 0 if it folds all axes.
+  index_t kept_results = 0;
+  dims state_strides = {};
 
   /// Calls `body(tile)` for the tiles of the plan, in their order.
   template <class Body>
@@ -39,7 +44,8 @@ struct kept_pass {
 
 /// Compiles the pass of a form.
 /// Returns  null if none can be kept: two indices of its output name one element, its dtype is not
-///          that of the reduction's result, or it needs much scratch memory
+///          that of the reduction's result, it needs much scratch memory, or it is a reduction that
+///          keeps axes and has several tiles or an output that is not contiguous
 /// Throws   unsupported (more leaves than a plan has operands), bad_alloc
 std::unique_ptr<kept_pass> make_kept_pass(const expression_form& form, executor& on);
 

@@ -35,6 +35,14 @@ std::size_t state_bytes(const reducer& fold) noexcept {
   return shale::detail::align_up(fold.state_bytes, std::size_t{64});
 }
 
+// The bytes of the states of a whole pass.
+std::size_t states_bytes(const kept_pass& pass) noexcept {
+  if (!pass.fold) return 0;
+  if (pass.kept_results == 0) return state_bytes(*pass.fold) * (heights_max + 1);
+  return shale::detail::align_up(
+      pass.fold->state_bytes * static_cast<std::size_t>(pass.kept_results), std::size_t{64});
+}
+
 }  // namespace
 
 small_evaluation::small_evaluation(const tensor& out, const node_ref& value, executor& on)
@@ -46,7 +54,7 @@ small_evaluation::small_evaluation(const tensor& out, const node_ref& value, exe
       parallel::kept_table<kept_pass>::find(form_.key(), [&] { return make_kept_pass(form_, on); });
   if (!pass_) return;
   std::size_t scratch_bytes = pass_->program.scratch_bytes();
-  if (pass_->fold) scratch_bytes += state_bytes(*pass_->fold) * (heights_max + 1);
+  scratch_bytes += states_bytes(*pass_);
   scratch_ = parallel::thread_scratch(scratch_bytes);
   // A reduction reads all elements before it writes.
   const bool apart = pass_->fold || parallel::lie_apart(form_.operands(), pass_->extents);
@@ -63,7 +71,9 @@ void small_evaluation::run() {
   for (std::size_t k = 0; k < count; ++k)
     bases[k] = operands[static_cast<std::size_t>(pass_->operands[k])].address;
   const std::span<std::byte* const> used(bases.data(), count);
-  pass_->fold ? reduce(used) : compute(used);
+  if (!pass_->fold) compute(used);
+  else if (pass_->kept_results == 0) reduce(used);
+  else reduce_to_many(used);
 
   operands[0].values->storage().bump_version();
   auto& counted = parallel::state_of(on_).count;
@@ -98,7 +108,7 @@ void small_evaluation::reduce(std::span<std::byte* const> bases) {
   const reducer& fold = *pass_->fold;
   const std::size_t bytes = state_bytes(fold);
   const auto state = [&](std::size_t number) { return scratch_ + number * bytes; };
-  std::byte* const scratch = state(heights_max + 1);
+  std::byte* const scratch = scratch_ + states_bytes(*pass_);
   const int count = static_cast<int>(bases.size());
   std::size_t used = 0;
   std::size_t done = 0;
@@ -128,6 +138,40 @@ void small_evaluation::reduce(std::span<std::byte* const> bases) {
   std::array<std::byte, 16> result{};
   fold.finish(state(0), result.data(), 1, pass_->parameter);
   std::memcpy(form_.operands()[0].address, result.data(), pass_->extents[0].distinct);
+}
+
+void small_evaluation::reduce_to_many(std::span<std::byte* const> bases) {
+  const tape& program = pass_->program;
+  const reducer& fold = *pass_->fold;
+  const auto width = static_cast<index_t>(fold.state_bytes);
+  const dims& steps = pass_->state_strides;
+  const index_t rank = steps.size();
+  std::byte* const states = scratch_;
+  std::byte* const scratch = scratch_ + states_bytes(*pass_);
+  const int count = static_cast<int>(bases.size());
+  fold.start(states, pass_->kept_results);
+  pass_->over.for_each_block(pass_->over.tile(0), bases,
+                             [&](std::byte* const* data, const index_t* strides, index_t inner,
+                                 index_t outer, const parallel::block_position& position) {
+                               const tape_block block{.data = data,
+                                                      .strides_bytes = strides,
+                                                      .operands = count,
+                                                      .inner = inner,
+                                                      .outer = outer,
+                                                      .scratch = scratch};
+                               program.run(block);
+                               index_t first = 0;
+                               for (index_t axis = 0; axis < rank; ++axis)
+                                 first += position.start[axis] * steps[axis];
+                               block_positions positions;
+                               if (fold.reads_positions)
+                                 positions = positions_of(pass_->over, count, position.start);
+                               fold_block(fold,
+                                          {states + first * width, steps[rank - 1] * width,
+                                           rank >= 2 ? steps[rank - 2] * width : 0},
+                                          program.value(0, block), positions, inner, outer);
+                             });
+  fold.finish(states, form_.operands()[0].address, pass_->kept_results, pass_->parameter);
 }
 
 }  // namespace shale::ops

@@ -8,8 +8,9 @@
 // An evaluation is small if all of these hold:
 //   small_evaluation.cpp  it takes no longer than 2^16 additions
 //   expression_form.hpp   it has at most 12 operands, 32 nodes and 8 constants; all operands are in
-//                         memory, and nothing is staged but a reduction of all axes
-//   kept_pass.cpp         it needs at most 128 KiB of scratch memory, and states of at most 4 KiB
+//                         memory, and nothing is staged but a reduction
+//   kept_pass.cpp         it needs at most 128 KiB of scratch memory, and as much for states; a
+//                         reduction that keeps axes has one tile and a contiguous output
 //   small_evaluation.cpp  it has elements; the output is writable and lies apart from the inputs;
 //                         the executor has no progress sink, compares no checksums, and is not
 //                         cancelled
@@ -40,6 +41,7 @@ class small_evaluation {
  private:
   void compute(std::span<std::byte* const> bases);
   void reduce(std::span<std::byte* const> bases);
+  void reduce_to_many(std::span<std::byte* const> bases);
 
   executor& on_;
   expression_form form_;
