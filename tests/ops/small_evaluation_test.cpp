@@ -115,6 +115,9 @@ TEST_F(SmallEvaluation, FoldsTilesInTheOrderOfTheGeneralOne) {
     const std::vector<expr> all{sum(values), mean(sqrt(expr(values))), var(values),
                                 sum(exp(expr(values) / 30) * 2)};
     for (const expr& value : all) expect_same_bits(tensor::zeros({}, value.dtype()), value);
+    for (index_t axis = 0; values.rank() > 1 && axis < values.rank(); ++axis)
+      for (const expr& value : {sum(values, {axis}), var(expr(values) * 2, {axis})})
+        expect_same_bits(tensor::zeros(value.shape(), value.dtype()), value);
   };
   for (const index_t size : {8191, 8192, 8193, 16384, 20000, 24577, 30000, 32768, 32769, 70000}) {
     SCOPED_TRACE(size);
@@ -131,6 +134,7 @@ TEST_F(SmallEvaluation, FoldsTilesInTheOrderOfTheGeneralOne) {
       for (index_t column = 0; column < 2; ++column)
         values.set({row, column}, static_cast<double>(choose(1, 1000)) / 37);
     expect_same_folds(values);
+    expect_same_folds(values.permute_dims({1, 0}));
     expect_same_folds(values.select(1, 0));
   }
 }
