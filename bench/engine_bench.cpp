@@ -16,12 +16,14 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "shale/shale.hpp"
 #include "support/bare_loops.hpp"
+#include "support/compiled_peers.hpp"
 #include "support/contest.hpp"
 #include "support/options.hpp"
 #include "support/peers.hpp"
@@ -80,7 +82,8 @@ class limits {
   volatile float sink_ = 0;
 };
 
-void measure(const large_work& work, limits& bare, const settings& chosen, int threads) {
+void measure(const large_work& work, limits& bare, const compiled_peers* compiled,
+             const settings& chosen, int threads) {
   const bool all_threads = threads == chosen.threads;
   std::vector<contender> contenders = {
       {"shale", [&] { return seconds_of(work.run); }},
@@ -91,6 +94,7 @@ void measure(const large_work& work, limits& bare, const settings& chosen, int t
   // The peers have the number of threads that they were started with.
   std::string note;
   if (all_threads) note = add_peers(contenders, work.name, chosen.peers);
+  if (compiled != nullptr) compiled->add(contenders, work.name);
   const outcome seen = compete(contenders, chosen.rounds);
   const std::string best =
       work.moved.writes ? seen.best({"ordinary", "nontemporal"}) : std::string("ordinary");
@@ -109,7 +113,7 @@ void measure(const large_work& work, limits& bare, const settings& chosen, int t
     made.reach = target{*made.limit, work.reach, true, best + " stores"};
     if (!work.moved.writes) made.reach->against = "reading";
   }
-  print_with_peers(made, seen, contenders, chosen.peers);
+  print_with_peers(made, seen, contenders);
 }
 
 void large(const settings& chosen, int threads) {
@@ -209,8 +213,23 @@ void large(const settings& chosen, int threads) {
          eval_into(out, normal(numbers, {rows, columns}, 0, 1, dtype::float32));
        }},
   };
+  const auto memory = [](const tensor& values) {
+    return reinterpret_cast<float*>(const_cast<std::byte*>(values.data()));
+  };
+  std::optional<compiled_peers> compiled;
+  if (threads == chosen.threads && chosen.peers != nullptr)
+    compiled.emplace(peer_arrays{.rows = static_cast<std::size_t>(rows),
+                                 .columns = static_cast<std::size_t>(columns),
+                                 .side = static_cast<std::size_t>(side),
+                                 .cube = static_cast<std::size_t>(cube),
+                                 .out = memory(out),
+                                 .a = memory(a),
+                                 .b = memory(b),
+                                 .c = memory(c)},
+                     threads);
   for (const large_work& work : all)
-    if (work.name.find(chosen.only) != std::string::npos) measure(work, bare, chosen, threads);
+    if (work.name.find(chosen.only) != std::string::npos)
+      measure(work, bare, compiled ? &*compiled : nullptr, chosen, threads);
 }
 
 // ---- orders -------------------------------------------------------------------------------------
@@ -254,7 +273,7 @@ void orders(const settings& chosen) {
              .note = note};
     made.peers["std::sort"] = seen.of("std::sort", "shale");
     made.reach = target{seen.of("std::sort", "shale"), 4, true, "std::sort"};
-    print_with_peers(made, seen, contenders, chosen.peers);
+    print_with_peers(made, seen, contenders);
   }
 }
 
@@ -297,11 +316,11 @@ void windows(const settings& chosen) {
              .bytes = static_cast<std::uint64_t>(work.elements) * sizeof(float),
              .seconds = seen.median("shale"),
              .note = note};
-    if (const auto peers = peers_among(contenders, chosen.peers); !peers.empty()) {
+    if (const auto peers = peers_among(contenders); !peers.empty()) {
       const std::string best = seen.best(peers);
       made.reach = target{seen.of(best, "shale"), 1, true, "the fastest peer, " + best};
     }
-    print_with_peers(made, seen, contenders, chosen.peers);
+    print_with_peers(made, seen, contenders);
   }
 }
 
@@ -326,7 +345,7 @@ void measure(const small_work& work, const settings& chosen) {
     const double taken = seen.median("shale") * 1e9;
     made.reach = target{{taken, taken, taken}, work.nanoseconds, false, "1 ns"};
   }
-  print_with_peers(made, seen, contenders, chosen.peers);
+  print_with_peers(made, seen, contenders);
 }
 
 void small(const settings& chosen) {

@@ -69,7 +69,7 @@ void measure(const container_work& work, const container_settings& chosen) {
   contenders.insert(contenders.end(), work.limits.begin(), work.limits.end());
   std::string failures = add_peers(contenders, work.name, chosen.peers);
   const outcome seen = measured(contenders, chosen.rounds, failures);
-  const std::vector<std::string> peers = peers_among(contenders, chosen.peers);
+  const std::vector<std::string> peers = peers_among(contenders);
   const std::vector<target> targets = judged(work, seen, peers);
 
   row made{.work = label_of(work, chosen), .bytes = work.bytes, .seconds = seen.median("shale")};
@@ -77,7 +77,7 @@ void measure(const container_work& work, const container_settings& chosen) {
   if (!targets.empty()) made.reach = targets[0];
   add_packing(made, work, peers);
   append(made.note, failures);
-  print_with_peers(made, seen, contenders, chosen.peers);
+  print_with_peers(made, seen, contenders);
   for (std::size_t k = 1; k < targets.size(); ++k) {
     row other{.work = made.work + ": " + targets[k].against,
               .bytes = made.bytes,

@@ -13,6 +13,7 @@ struct contender {
   std::string name;
   std::function<double()>
       round;  ///< does the work once; the seconds it took, or what else is compared
+  bool is_peer = false;
 };
 
 /// The median of the ratios of all rounds, and an interval that contains the true median with a

@@ -1,7 +1,5 @@
 #include "support/peers.hpp"
 
-#include <algorithm>
-
 namespace shale::bench {
 
 std::string add_peers(std::vector<contender>& contenders, const std::string& work,
@@ -11,7 +9,7 @@ std::string add_peers(std::vector<contender>& contenders, const std::string& wor
   for (const std::string& peer : peers->names()) {
     try {
       if (peers->seconds(peer, work))
-        contenders.push_back({peer, [=] { return peers->seconds(peer, work).value(); }});
+        contenders.push_back({peer, [=] { return peers->seconds(peer, work).value(); }, true});
     } catch (const peer_failure& failure) {
       failures += (failures.empty() ? "" : "; ") + std::string(failure.what());
     }
@@ -19,19 +17,15 @@ std::string add_peers(std::vector<contender>& contenders, const std::string& wor
   return failures;
 }
 
-std::vector<std::string> peers_among(const std::vector<contender>& contenders,
-                                     const peer_process* peers) {
+std::vector<std::string> peers_among(const std::vector<contender>& contenders) {
   std::vector<std::string> found;
-  if (peers == nullptr) return found;
   for (const contender& each : contenders)
-    if (std::ranges::count(peers->names(), each.name) > 0) found.push_back(each.name);
+    if (each.is_peer) found.push_back(each.name);
   return found;
 }
 
-void print_with_peers(row made, const outcome& seen, const std::vector<contender>& contenders,
-                      const peer_process* peers) {
-  for (const std::string& peer : peers_among(contenders, peers))
-    made.peers[peer] = seen.of(peer, "shale");
+void print_with_peers(row made, const outcome& seen, const std::vector<contender>& contenders) {
+  for (const std::string& peer : peers_among(contenders)) made.peers[peer] = seen.of(peer, "shale");
   print(made);
 }
 

@@ -16,12 +16,10 @@ namespace shale::bench {
 std::string add_peers(std::vector<contender>& contenders, const std::string& work,
                       peer_process* peers);
 
-/// The contenders that are peers.
-std::vector<std::string> peers_among(const std::vector<contender>& contenders,
-                                     const peer_process* peers);
+/// The names of the contenders that are peers.
+std::vector<std::string> peers_among(const std::vector<contender>& contenders);
 
 /// Prints the row, with the peers' seconds as ratios to those of the contender "shale".
-void print_with_peers(row made, const outcome& seen, const std::vector<contender>& contenders,
-                      const peer_process* peers);
+void print_with_peers(row made, const outcome& seen, const std::vector<contender>& contenders);
 
 }  // namespace shale::bench
