@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +23,7 @@
 #include "shale/npz.hpp"
 #include "shale/raw.hpp"
 #include "shale/unfinished_file.hpp"
+#include "support/access_lists.hpp"
 #include "support/allocation_turns.hpp"
 #include "support/bounded.hpp"
 #include "support/failures.hpp"
@@ -243,6 +245,83 @@ TEST_F(UnfinishedFile, IsOpenToNobodyWhoCouldNotOpenTheOldFile) {
     EXPECT_EQ(read(target()), "new");
     EXPECT_EQ(std::filesystem::status(target()).permissions(), std::filesystem::perms(each.wanted));
   }
+}
+
+// The group bits of a file with an access list are the most that the list allows. The group itself
+// may do nothing here.
+class UnfinishedFileWithAccessList : public UnfinishedFile {
+ protected:
+  void SetUp() override {
+    write(target(), "old");
+    const int failure = test::set_access_list(target(), list_);
+    if (failure == EOPNOTSUPP) GTEST_SKIP() << "this file system has no access lists";
+    ASSERT_EQ(failure, 0);
+  }
+  void expect_target(const std::string& list, unsigned permissions) const {
+    EXPECT_EQ(read(target()), "new");
+    EXPECT_EQ(test::read_access_list(target()), list);
+    EXPECT_EQ(std::filesystem::status(target()).permissions(), std::filesystem::perms(permissions));
+  }
+
+  const std::string list_ = test::access_list_bytes({.others = 4});
+};
+
+TEST_F(UnfinishedFileWithAccessList, TakesTheListOfWhatItReplaces) {
+  unfinished_file file(target(), existing_file::replace);
+  file.create([&] { write(file.path(), "new"); });
+  file.publish();
+  expect_target(list_, 0664);
+}
+
+TEST_F(UnfinishedFileWithAccessList, TakesTheListOfAFileThatIsRemovedMeanwhile) {
+  unfinished_file file(target(), existing_file::replace);
+  file.create([&] { write(file.path(), "new"); });
+  std::filesystem::remove(target());
+  file.publish();
+  expect_target(list_, 0664);
+}
+
+TEST_F(UnfinishedFileWithAccessList, TakesTheListIfAnotherWriterHasReplacedTheFile) {
+  unfinished_file first(target(), existing_file::replace);
+  unfinished_file second(target(), existing_file::replace);
+  for (unfinished_file* file : {&first, &second}) {
+    file->create([&] { write(file->path(), "new"); });
+    file->publish();
+    expect_target(list_, 0664);
+  }
+}
+
+// Nothing is known of the rights that both files give.
+TEST_F(UnfinishedFileWithAccessList, IsItsOwnersAloneIfAFileWithAnotherListTakesTheName) {
+  const std::string other = test::access_list_bytes({.group = 6, .others = 4});
+  for (const std::string& list : {other, std::string()}) {
+    SCOPED_TRACE(list.size());
+    write(target(), "old");
+    ASSERT_EQ(test::set_access_list(target(), list_), 0);
+    unfinished_file file(target(), existing_file::replace);
+    file.create([&] { write(file.path(), "new"); });
+    std::filesystem::rename(target(), directory_ + "/taken");
+    write(target(), "another's");
+    std::filesystem::permissions(target(), std::filesystem::perms(0664));
+    if (!list.empty()) {
+      ASSERT_EQ(test::set_access_list(target(), list), 0);
+    }
+    file.publish();
+    expect_target("", 0600);
+    std::filesystem::remove(target());
+  }
+}
+
+TEST_F(UnfinishedFileWithAccessList, HasNoListOfItsFolderIfTheOldFileHasNone) {
+  std::filesystem::remove(target());
+  write(target(), "old");
+  std::filesystem::permissions(target(), std::filesystem::perms(0640));
+  ASSERT_EQ(test::set_access_list(directory_, list_, test::list_for_new_files), 0);
+  unfinished_file file(target(), existing_file::replace);
+  file.create([&] { write(file.path(), "new"); });
+  ASSERT_NE(test::read_access_list(file.path()), "");
+  file.publish();
+  expect_target("", 0640);
 }
 
 TEST_F(UnfinishedFile, TakesPermissionsThatTheOldFileGetsMeanwhile) {
