@@ -84,9 +84,10 @@ struct create_file_options {
 /// writing. If it fails, no new file stays behind.
 /// Cost     the time to reserve the space; if the file system cannot reserve it, the time to write
 ///          zeros
-/// Throws   already_exists; out_of_space (full disk, quota, `ulimit -f`); access_denied; not_found
-///          (directory); invalid_argument (not a regular file); unsupported (network file system);
-///          out_of_memory; io
+/// Throws   already_exists; out_of_space (full disk, quota, `ulimit -f`); access_denied (also if a
+///          file to be replaced is immutable, append-only, or another user's in a sticky folder);
+///          not_found (directory); invalid_argument (not a regular file; a mount point to be
+///          replaced); unsupported (network file system); out_of_memory; io
 /// Threads  safe
 storage create_file(const std::string& path, std::size_t bytes,
                     const create_file_options& options = {});

@@ -22,11 +22,13 @@ namespace [[gnu::visibility("default")]] shale {
 class unfinished_file {
  public:
   /// Chooses a temporary name, but makes no file yet. A relative path is resolved now. The folder
-  /// is held open, so that the file is found again after the folder was renamed.
+  /// is held open, so that the file is found again after the folder was renamed. A target that the
+  /// system would not let `publish` replace is refused here, as far as the system tells.
   /// Throws   already_exists (unless the target may be replaced), invalid_argument (the target is
-  ///          no regular file; its name is empty, is too long or has a zero byte; `keep`),
-  ///          not_found and access_denied (the folder), out_of_memory, io (also if the system does
-  ///          not tell whether there is a file)
+  ///          no regular file, or a mount point; its name is empty, is too long or has a zero byte;
+  ///          `keep`), not_found (the folder), access_denied (the folder; the target is immutable,
+  ///          append-only, or another user's in a sticky folder), out_of_memory, io (also if the
+  ///          system does not tell whether there is a file)
   unfinished_file(const std::string& target, existing_file existing);
   ~unfinished_file();
   unfinished_file(unfinished_file&& other) noexcept;

@@ -25,6 +25,7 @@
 #include "storage/files/file_descriptor.hpp"
 #include "storage/files/file_rights.hpp"
 #include "storage/files/partial_path.hpp"
+#include "storage/files/replaceable.hpp"
 #include "storage/files/whole_path.hpp"
 #include "storage/system/fork_handlers.hpp"
 
@@ -101,13 +102,14 @@ void forget_unfinished(const name_in_folder& file) noexcept {
               {"file " + target, "existing_file::replace would replace it"});
 }
 
-// Throws if no file can be created in the directory, before a file is made under a temporary name.
+// Throws if no file can be created or renamed in the directory, before a file is made under a
+// temporary name.
 void require_writable(const std::string& directory, const std::string& target) {
   struct stat status {};
   int failure = ::stat(directory.c_str(), &status) == 0 ? 0 : errno;
   if (failure == 0 && !S_ISDIR(status.st_mode)) failure = ENOTDIR;
   if (failure == 0 && ::access(directory.c_str(), W_OK | X_OK) != 0) failure = errno;
-  if (failure == 0) return;
+  if (failure == 0) return detail::require_renames(directory, target);
   error refused = error::from_errno(code_for_errno(failure), "cannot create file", failure,
                                     {"file " + target, "directory " + directory});
   if (failure == ENOENT)
@@ -223,6 +225,7 @@ void unfinished_file::begin(const std::string& target) {
       throw error(errc::invalid_argument, "only regular files can be replaced",
                   {"file " + target_});
     if (existing_ == existing_file::refuse) throw_exists(target_);
+    detail::require_replaceable(target_, status);
   }
   if (target_.empty() || target_.back() == '/')
     throw error(errc::invalid_argument, "not the name of a file", {"got '" + target + "'"});

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -30,6 +31,7 @@
 #include "support/instrumented.hpp"
 #include "support/last_calls.hpp"
 #include "support/nameless_file.hpp"
+#include "support/ordinary_user.hpp"
 #include "support/scratch_directory.hpp"
 
 namespace shale {
@@ -84,6 +86,38 @@ TEST_F(UnfinishedFile, IsRefusedBeforeTheWorkIfItsNameIsTooLong) {
   write(file.path(), "new");
   file.publish();
   EXPECT_EQ(read(longest), "new");
+}
+
+TEST_F(UnfinishedFile, IsRefusedBeforeTheWorkIfItsTargetIsAMountPoint) {
+  write(target(), "old");
+  if (::mount(target().c_str(), target().c_str(), nullptr, MS_BIND, nullptr) != 0)
+    GTEST_SKIP() << "only root may mount";
+  const test::outcome went =
+      test::outcome_of([&] { unfinished_file(target(), existing_file::replace); });
+  ASSERT_EQ(::umount2(target().c_str(), MNT_DETACH), 0);
+  EXPECT_EQ(went.code, errc::invalid_argument);
+  EXPECT_NE(went.text.find("mount point"), std::string::npos) << went.text;
+}
+
+TEST_F(UnfinishedFile, IsRefusedBeforeTheWorkIfAStickyFolderKeepsItsTarget) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  write(target(), "old");
+  ASSERT_EQ(::chmod(target().c_str(), 0666), 0);
+  ASSERT_EQ(::chmod(directory_.c_str(), 01777), 0);
+  test::outcome replacing;
+  test::outcome making;
+  {
+    const test::ordinary_user rights;
+    struct stat about {};
+    if (::stat(target().c_str(), &about) != 0)
+      GTEST_SKIP() << "another user cannot reach the folder";
+    replacing = test::outcome_of([&] { unfinished_file(target(), existing_file::replace); });
+    making =
+        test::outcome_of([&] { unfinished_file(directory_ + "/new.png", existing_file::replace); });
+  }
+  EXPECT_EQ(replacing.code, errc::access_denied);
+  EXPECT_NE(replacing.text.find("sticky"), std::string::npos) << replacing.text;
+  EXPECT_EQ(making.code, std::nullopt) << making.text;
 }
 
 TEST_F(UnfinishedFile, AppearsWhenItIsPublished) {

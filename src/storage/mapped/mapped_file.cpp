@@ -22,6 +22,7 @@
 #include "storage/files/file_system_kind.hpp"
 #include "storage/files/opening.hpp"
 #include "storage/files/partial_path.hpp"
+#include "storage/files/replaceable.hpp"
 #include "storage/files/whole_path.hpp"
 #include "storage/mapped/mapped_block.hpp"
 
@@ -148,7 +149,11 @@ storage replace_file(const std::string& path, std::size_t bytes,
   if (failure == 0 && !S_ISREG(before.status.st_mode))
     throw error(errc::invalid_argument, "only a regular file can be replaced",
                 {fmt::format("file {}", path)});
-  if (failure == 0) before.list = detail::access_list::of(AT_FDCWD, target.c_str(), before.status);
+  detail::require_renames(detail::directory_of(target), path);
+  if (failure == 0) {
+    detail::require_replaceable(target, before.status);
+    before.list = detail::access_list::of(AT_FDCWD, target.c_str(), before.status);
+  }
   const bool may_replace = failure != ENOENT;
   const unsigned first_mode = may_replace ? options.mode & ~0077u : options.mode;
   for (;;) {
