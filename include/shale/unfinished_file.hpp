@@ -47,7 +47,8 @@ class unfinished_file {
   unsigned mode() const noexcept;
 
   /// While an object of this class exists, `exit_without_unfinished_files` waits in other threads.
-  /// Hold one while you make a file, for a short time only. A thread may hold several at once.
+  /// Hold one while you make a file, for a short time only: make it empty, and let it grow later. A
+  /// thread may hold several at once.
   class creation {
    public:
     /// Never throws. Does not return if another thread is ending the process.

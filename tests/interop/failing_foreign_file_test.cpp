@@ -3,6 +3,7 @@
 // old file or to the complete new one.
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,6 +12,8 @@
 #include <iterator>
 #include <mutex>
 #include <optional>
+#include <string_view>
+#include <thread>
 
 #include "interop/foreign_formats.hpp"
 #include "interop/test_support.hpp"
@@ -325,6 +328,24 @@ TEST(ForeignFileThatMayNotReplace, IsLinkedWhereNamesCannotBeExchanged) {
   EXPECT_EQ(test::read_file(path + ".late"), "somebody else's");
   EXPECT_EQ(test::row_major_bytes(read_npy(path)), test::row_major_bytes(values));
   EXPECT_EQ(files.names().size(), 2u);
+}
+
+// Reserving the space of a file may take as long as filling it with zeros.
+TEST(UnfinishedFileThatGrows, IsNotWaitedForByASuddenEnd) {
+  GTEST_FLAG_SET(death_test_style, "fast");
+  const test::scratch_directory files;
+  const auto end_while_it_grows = [&] {
+    ::alarm(15);
+    test::run_before_calls([](const char* name) {
+      if (std::string_view(name) != "fallocate") return;
+      test::run_before_calls(nullptr);
+      std::thread([] { exit_without_unfinished_files(7); }).detach();
+      for (;;) ::pause();
+    });
+    const npy_writer writer(files / "a.npy", dtype::int8, {1000});
+  };
+  EXPECT_EXIT(end_while_it_grows(), testing::ExitedWithCode(7), "");
+  EXPECT_EQ(files.names().size(), 0u);
 }
 
 // awaited.2
