@@ -87,8 +87,7 @@ function(shale_add_library)
     target_link_libraries(shale PRIVATE ${libraries})
   endforeach()
   target_compile_features(shale PUBLIC cxx_std_20)
-  target_include_directories(shale PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
-                             $<INSTALL_INTERFACE:include>)
+  target_include_directories(shale PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
   # Before 1.0 every minor version may change the interface.
   set_target_properties(shale PROPERTIES LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION}
                         SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})

@@ -5,12 +5,15 @@ find_package(Boost 1.74 REQUIRED)  # headers only: Interprocess
 find_package(TBB REQUIRED)
 find_package(fmt REQUIRED)
 find_package(ZLIB REQUIRED)
-find_package(PNG REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(LZ4 REQUIRED IMPORTED_TARGET liblz4)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy-contrib)
+
+if(SHALE_TOOLS)
+  find_package(PNG REQUIRED)  # pictures of `shale plot`
+endif()
 
 find_path(KISSFFT_INCLUDE_DIR kissfft/kissfft.hh REQUIRED)  # headers only: Fourier transforms
 find_path(FLATBUFFERS_INCLUDE_DIR flatbuffers/flatbuffers.h REQUIRED)

@@ -5,7 +5,11 @@ include(CMakePackageConfigHelpers)
 
 set(SHALE_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/shale)
 
-install(TARGETS shale EXPORT shale_targets)
+# Everybody may read the folders that are made for the files, whatever the umask is; CPack does the same.
+set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE
+    GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+
+install(TARGETS shale EXPORT shale_targets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY include/shale DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.hpp)
 install(EXPORT shale_targets NAMESPACE shale:: FILE shaleTargets.cmake DESTINATION ${SHALE_CMAKE_DIR})
 if(SHALE_TOOLS)
@@ -31,6 +35,13 @@ if(NOT BUILD_SHARED_LIBS)
 endif()
 # Relative, so that an installation may be moved.
 file(RELATIVE_PATH SHALE_PC_TO_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+foreach(folder IN ITEMS LIBDIR INCLUDEDIR)
+  if(IS_ABSOLUTE "${CMAKE_INSTALL_${folder}}")
+    set(SHALE_PC_${folder} "${CMAKE_INSTALL_${folder}}")
+  else()
+    set(SHALE_PC_${folder} "\${prefix}/${CMAKE_INSTALL_${folder}}")
+  endif()
+endforeach()
 configure_file(cmake/shale.pc.in shale.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/shale.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
@@ -40,6 +51,16 @@ set(CPACK_PACKAGE_CONTACT "The Shale developers <shale@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)  # what the command needs to run
+if(NOT BUILD_SHARED_LIBS)
+  # What users of a static libshale need (shaleConfig.cmake, shale.pc), by the names of Debian 12.
+  set(CPACK_DEBIAN_PACKAGE_DEPENDS
+      libboost-dev libfmt-dev libhwy-dev liblz4-dev libopenblas-serial-dev libtbb-dev libxxhash-dev
+      libzstd-dev pkg-config zlib1g-dev)
+  if(SLEEF_LIBRARY)
+    list(APPEND CPACK_DEBIAN_PACKAGE_DEPENDS libsleef-dev)
+  endif()
+  list(JOIN CPACK_DEBIAN_PACKAGE_DEPENDS ", " CPACK_DEBIAN_PACKAGE_DEPENDS)
+endif()
 set(CPACK_STRIP_FILES ON)
 include(CPack)

@@ -70,9 +70,10 @@ struct create_file_options {
 
   /// Permission bits of a new file, from which the umask of the process is removed. A file that
   /// replaces another belongs to the user and the group of the process. Group and others get only
-  /// those of the bits that they had on the old file, whatever the umask. So nobody else can open
-  /// the new file who could not open the old one. If the permissions of the old file are unknown,
-  /// group and others get none.
+  /// those of the bits that they had on the old file, whatever the umask, and its access list (a
+  /// POSIX ACL) is kept, as far as these bits allow. So nobody else can open the new file who could
+  /// not open the old one. If the permissions of the old file are unknown, or its list cannot be
+  /// kept, group and others get none.
   unsigned mode = 0644;
 
   /// Bytes of address space to reserve, so that `grow` can reach that size.
@@ -83,9 +84,10 @@ struct create_file_options {
 /// writing. If it fails, no new file stays behind.
 /// Cost     the time to reserve the space; if the file system cannot reserve it, the time to write
 ///          zeros
-/// Throws   already_exists; out_of_space (full disk, quota, `ulimit -f`); access_denied; not_found
-///          (directory); invalid_argument (not a regular file); unsupported (network file system);
-///          out_of_memory; io
+/// Throws   already_exists; out_of_space (full disk, quota, `ulimit -f`); access_denied (also if a
+///          file to be replaced is immutable, append-only, or another user's in a sticky folder);
+///          not_found (directory); invalid_argument (not a regular file; a mount point to be
+///          replaced); unsupported (network file system); out_of_memory; io
 /// Threads  safe
 storage create_file(const std::string& path, std::size_t bytes,
                     const create_file_options& options = {});

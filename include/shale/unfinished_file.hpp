@@ -22,11 +22,13 @@ namespace [[gnu::visibility("default")]] shale {
 class unfinished_file {
  public:
   /// Chooses a temporary name, but makes no file yet. A relative path is resolved now. The folder
-  /// is held open, so that the file is found again after the folder was renamed.
+  /// is held open, so that the file is found again after the folder was renamed. A target that the
+  /// system would not let `publish` replace is refused here, as far as the system tells.
   /// Throws   already_exists (unless the target may be replaced), invalid_argument (the target is
-  ///          no regular file; its name is empty, is too long or has a zero byte; `keep`),
-  ///          not_found and access_denied (the folder), out_of_memory, io (also if the system does
-  ///          not tell whether there is a file)
+  ///          no regular file, or a mount point; its name is empty, is too long or has a zero byte;
+  ///          `keep`), not_found (the folder), access_denied (the folder; the target is immutable,
+  ///          append-only, or another user's in a sticky folder), out_of_memory, io (also if the
+  ///          system does not tell whether there is a file)
   unfinished_file(const std::string& target, existing_file existing);
   ~unfinished_file();
   unfinished_file(unfinished_file&& other) noexcept;
@@ -45,7 +47,8 @@ class unfinished_file {
   unsigned mode() const noexcept;
 
   /// While an object of this class exists, `exit_without_unfinished_files` waits in other threads.
-  /// Hold one while you make a file, for a short time only. A thread may hold several at once.
+  /// Hold one while you make a file, for a short time only: make it empty, and let it grow later. A
+  /// thread may hold several at once.
   class creation {
    public:
     /// Never throws. Does not return if another thread is ending the process.
@@ -98,8 +101,8 @@ class unfinished_file {
     owner made;      ///< of the new file
   };
 
-  /// Gives the file at path() the permissions, and if possible the owner and the group, that
-  /// `publish` gives it: for a file that gets its name by other means, such as
+  /// Gives the file at path() the permissions and the access list, and if possible the owner and
+  /// the group, that `publish` gives it: for a file that gets its name by other means, such as
   /// `transaction::replace_by`.
   /// Returns  the owners of both files, which differ if this process may not set them; nothing if
   ///          there is no file to replace
@@ -110,12 +113,15 @@ class unfinished_file {
 
   /// Makes the bytes durable, gives the file the name of the target, and makes the name durable.
   /// The file gets the permissions of a file that it replaces, without set-user-ID, set-group-ID
-  /// and sticky bits, and its owner and group if this process may set them. If another file has
-  /// taken the target's name since this object was made, the new file gets only permissions that
-  /// both files have, and only an owner and a group that both have. The system reports a
-  /// failed write only once. If the file was made in `create` or by `create_file`, `publish` finds
-  /// such a failure even if a flush or another process got the report. For other files it misses a
-  /// failure that was already reported to somebody else.
+  /// and sticky bits, its access list (a POSIX ACL), and its owner and group if this process may
+  /// set them. If another file has taken the target's name since this object was made, the new file
+  /// gets only permissions that both files have, and only an owner, a group and a list that both
+  /// have. If it cannot get the group of the old file, group and others get only permissions that
+  /// both had. If the list cannot be handed on, only the owner gets permissions.
+  ///
+  /// The system reports a failed write only once. If the file was made in `create` or by
+  /// `create_file`, `publish` finds such a failure even if a flush or another process got the
+  /// report. For other files it misses a failure that was already reported to somebody else.
   /// Cost     a sync of the file and one of the folder
   /// Throws   invalid_argument (published, moved from, in a forked child); already_exists
   ///          (with `refuse`: the target was made meanwhile); io and out_of_space, also at each

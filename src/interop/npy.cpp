@@ -85,6 +85,25 @@ struct npy_writer::implementation {
   bool finished = false;
 };
 
+namespace {
+
+// Makes the file, reserves its space and maps it. The file is made empty, inside a `creation`, and
+// grows afterwards: reserving its space may take long, and a sudden end does not wait for it.
+storage make_file(const unfinished_file& pending, std::size_t bytes) {
+  storage made = [&] {
+    const unfinished_file::creation making;
+    return pending.naming_target([&] {
+      return create_file(
+          pending.path(), 0,
+          {.existing = existing_file::refuse, .mode = pending.mode(), .reserve_bytes = bytes});
+    });
+  }();
+  pending.naming_target([&] { made.grow(bytes); });
+  return made;
+}
+
+}  // namespace
+
 npy_writer::npy_writer(const std::string& path, dtype type, const dims& shape,
                        const npy_write_options& options) {
   detail::reporting(
@@ -100,13 +119,7 @@ npy_writer::npy_writer(const std::string& path, dtype type, const dims& shape,
           throw error(errc::invalid_argument, "more elements than any file holds",
                       {fmt::format("shape {} of {}", to_string(shape), name(type))});
         unfinished_file pending(path, options.existing);
-        storage whole = [&] {
-          const unfinished_file::creation making;
-          return pending.naming_target([&] {
-            return create_file(pending.path(), header.size() + *total,
-                               {.existing = existing_file::refuse, .mode = pending.mode()});
-          });
-        }();
+        storage whole = make_file(pending, header.size() + *total);
         std::memcpy(whole.data(), header.data(), header.size());
         tensor elements(whole.slice(header.size(), *total), type, row_major);
         implementation_ = std::make_unique<implementation>(

@@ -23,7 +23,9 @@
 #include "shale/unfinished_file.hpp"
 #include "storage/files/awaited_file.hpp"
 #include "storage/files/file_descriptor.hpp"
+#include "storage/files/file_rights.hpp"
 #include "storage/files/partial_path.hpp"
+#include "storage/files/replaceable.hpp"
 #include "storage/files/whole_path.hpp"
 #include "storage/system/fork_handlers.hpp"
 
@@ -100,13 +102,14 @@ void forget_unfinished(const name_in_folder& file) noexcept {
               {"file " + target, "existing_file::replace would replace it"});
 }
 
-// Throws if no file can be created in the directory, before a file is made under a temporary name.
+// Throws if no file can be created or renamed in the directory, before a file is made under a
+// temporary name.
 void require_writable(const std::string& directory, const std::string& target) {
   struct stat status {};
   int failure = ::stat(directory.c_str(), &status) == 0 ? 0 : errno;
   if (failure == 0 && !S_ISDIR(status.st_mode)) failure = ENOTDIR;
   if (failure == 0 && ::access(directory.c_str(), W_OK | X_OK) != 0) failure = errno;
-  if (failure == 0) return;
+  if (failure == 0) return detail::require_renames(directory, target);
   error refused = error::from_errno(code_for_errno(failure), "cannot create file", failure,
                                     {"file " + target, "directory " + directory});
   if (failure == ENOENT)
@@ -126,44 +129,48 @@ std::string fixed(const std::string& path) {
                           failure, {"file " + target});
 }
 
-// Gives the new file, which is open as `made`, the owner, group and permissions of the file that it
+// Gives the new file, which is open as `made`, the owner, group and rights of the file that it
 // replaces. If the process may not set owner or group, the file keeps those of the process. If
-// another process has removed the old file, the new one gets the permissions that the old one had
-// at the beginning, `before`.
+// another process has removed the old file, the new one gets the rights that the old one had at the
+// beginning, `before`.
 //
 // A user who may write to the folder can put another file in the place of either name at any time.
 // So the new file is reached by its descriptor. Owner and group are set only if the old file had
 // them at the beginning. If another file has taken the old file's name, the new file gets only the
-// permissions that both of them had.
+// permissions that both of them had, and an access list only if both had the same one.
 std::optional<unfinished_file::owners> hand_on(int folder, const char* from, int made,
-                                               const std::optional<struct stat>& before,
+                                               const std::optional<detail::file_rights>& before,
                                                const std::string& target) {
   if (made < 0) return std::nullopt;  // only if there was no file at the beginning
-  struct stat old {};
+  detail::file_rights now;
+  const struct stat& old = now.status;
   struct stat about {};
   if (::fstat(made, &about) != 0) throw_owner_unknown(errno, target);
-  const int failure = ::fstatat(folder, from, &old, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
+  const int failure = ::fstatat(folder, from, &now.status, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
   if (failure != 0 && failure != ENOENT) throw_owner_unknown(failure, target);
   if (failure != 0 || !S_ISREG(old.st_mode)) {
-    if (before) ::fchmod(made, before->st_mode & 0777);
+    if (before) detail::give_rights(made, about.st_gid, *before, before->status.st_mode);
     return std::nullopt;
   }
-  const bool same_user = before && before->st_uid == old.st_uid;
-  const bool same_group = before && before->st_gid == old.st_gid;
+  const bool same_user = before && before->status.st_uid == old.st_uid;
+  const bool same_group = before && before->status.st_gid == old.st_gid;
   // A new file may have the number of a removed one, so the owners are compared too.
-  const bool same_file =
-      same_user && same_group && before->st_dev == old.st_dev && before->st_ino == old.st_ino;
+  const bool same_file = same_user && same_group && before->status.st_dev == old.st_dev &&
+                         before->status.st_ino == old.st_ino;
   constexpr auto unchanged = static_cast<uid_t>(-1);
   unfinished_file::owners result{{old.st_uid, old.st_gid}, {about.st_uid, about.st_gid}};
   if (same_user && about.st_uid != old.st_uid && ::fchown(made, old.st_uid, unchanged) == 0)
     result.made.user = old.st_uid;
   if (same_group && about.st_gid != old.st_gid && ::fchown(made, unchanged, old.st_gid) == 0)
     result.made.group = old.st_gid;
-  const mode_t first = before ? before->st_mode : about.st_mode;
-  const mode_t allowed = same_file ? old.st_mode : old.st_mode & first;
-  // Set-user-ID and set-group-ID bits are not copied: they were meant for other bytes, and perhaps
-  // for another owner.
-  ::fchmod(made, allowed & 0777);
+  now.list = detail::access_list::of(folder, from, old);
+  mode_t allowed = old.st_mode;
+  if (!same_file) {
+    allowed &= before ? before->status.st_mode : about.st_mode;
+    const auto first = before ? before->list : detail::access_list::of(made);
+    if (now.list != first) now.list = detail::access_list();
+  }
+  detail::give_rights(made, result.made.group, now, allowed);
   return result;
 }
 
@@ -174,7 +181,7 @@ std::string last_part(const std::string& path) { return path.substr(path.rfind('
 // The state of an unfinished file until it is published.
 struct unfinished_file::pending {
   pending(detail::file_descriptor opened, std::string for_place, const std::string& path,
-          const std::optional<struct stat>& replaced)
+          const std::optional<detail::file_rights>& replaced)
       : folder(std::move(opened)),
         place(std::move(for_place)),
         target(last_part(place)),
@@ -183,9 +190,9 @@ struct unfinished_file::pending {
         awaited(path) {}
 
   const detail::file_descriptor folder;
-  const std::string place;                  // the target's absolute path
-  const std::string target;                 // the last part of `place`
-  const std::optional<struct stat> before;  // the file to replace, if there was one
+  const std::string place;                          // the target's absolute path
+  const std::string target;                         // the last part of `place`
+  const std::optional<detail::file_rights> before;  // of the file to replace, if there was one
   name_in_folder partial;
   detail::awaited_file awaited;
 };
@@ -218,6 +225,7 @@ void unfinished_file::begin(const std::string& target) {
       throw error(errc::invalid_argument, "only regular files can be replaced",
                   {"file " + target_});
     if (existing_ == existing_file::refuse) throw_exists(target_);
+    detail::require_replaceable(target_, status);
   }
   if (target_.empty() || target_.back() == '/')
     throw error(errc::invalid_argument, "not the name of a file", {"got '" + target + "'"});
@@ -232,8 +240,10 @@ void unfinished_file::begin(const std::string& target) {
     throw error::from_errno(code_for_errno(errno), "cannot open folder", errno,
                             {"directory " + folder});
   std::string path = detail::partial_path(place);
-  std::optional<struct stat> before;
-  if (failure == 0) before = status;
+  std::optional<detail::file_rights> before;
+  if (failure == 0)
+    before = detail::file_rights{
+        status, detail::access_list::of(opened.get(), last_part(place).c_str(), status)};
   pending_ = std::make_shared<pending>(std::move(opened), place, path, before);
   unfinished_list& all = unfinished_list::all();
   const std::lock_guard lock(all.mutex);

@@ -283,6 +283,30 @@ TEST_F(FailingCalls, WhereFilesHaveTemporaryNamesFirst) {
   }
 }
 
+// File systems on which a file can have one name only, such as exFAT.
+TEST_F(FailingCalls, ToLinkAreFollowedByARenameThatReplacesNothing) {
+  static std::string taken;
+  taken = path_;
+  test::let_files_be_unnamed(false);
+  for (const int error_number : {EPERM, EOPNOTSUPP, EMLINK, ENOSYS}) {
+    SCOPED_TRACE(error_number);
+    prepare(0);
+    test::refuse_calls("linkat", error_number);
+    const outcome made = outcome_of([&] { container::create(path_); });
+    EXPECT_FALSE(made.code) << made.text;
+    ASSERT_NO_FATAL_FAILURE(expect_old_or_new(0, true));
+    prepare(0);
+    test::run_before_calls([](const char* name) {
+      if (std::string_view(name) == "renameat2") test::write_file(taken, "another's");
+    });
+    const outcome late = outcome_of([&] { container::create(path_); });
+    test::run_before_calls(nullptr);
+    EXPECT_EQ(late.code, errc::already_exists) << late.text;
+    EXPECT_EQ(test::read_file(path_), "another's");
+    EXPECT_EQ(directory_.names(), std::vector<std::string>{"failing.shale"});
+  }
+}
+
 // Some sandboxes refuse the call that starts the writing of pages.
 TEST_F(FailingCalls, ToWritePagesEarlyLoseNothingIfTheSystemLacksThem) {
   for (const int error_number : {ENOSYS, EPERM}) {

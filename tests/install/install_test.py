@@ -58,11 +58,20 @@ def debian_consumer(scratch, build, compiler):
         if library not in needed:
             sys.exit(f"{packages[0].name} does not depend on {library}, only on: {needed}")
     run("dpkg-deb", "--extract", packages[0], root)
+    if list(root.rglob("libshale.a")) and "libtbb-dev" not in needed:
+        sys.exit(f"{packages[0].name} has a static library, and depends only on: {needed}")
     run(root / "usr/bin/shale", "version",
         env=dict(os.environ, LD_LIBRARY_PATH=str(root / "usr/lib")))
     scratch = scratch / "debian"
     scratch.mkdir()
     cmake_consumer(scratch, compiler, f"-DCMAKE_PREFIX_PATH={root / 'usr'}")
+
+
+def expect_open_folders(prefix):
+    """Every user may find what a root with a strict umask has installed."""
+    for folder in (path for path in prefix.rglob("*") if path.is_dir()):
+        if folder.stat().st_mode & 0o777 != 0o755:
+            sys.exit(f"{folder} has the mode {folder.stat().st_mode & 0o777:o}")
 
 
 def expect_public_symbols_only(prefix):
@@ -101,7 +110,10 @@ def main():
             cmake_consumer(scratch, given.compiler, f"-DSHALE_SOURCE={given.source.resolve()}")
             return
         prefix = scratch / "prefix"
+        umask_before = os.umask(0o077)
         run("cmake", "--install", given.build, "--prefix", prefix)
+        os.umask(umask_before)
+        expect_open_folders(prefix)
         cmake_consumer(scratch, given.compiler, f"-DCMAKE_PREFIX_PATH={prefix}")
         run(prefix / "bin/shale", "version", env=dict(os.environ, LD_LIBRARY_PATH=str(prefix / "lib")))
         expect_public_symbols_only(prefix)

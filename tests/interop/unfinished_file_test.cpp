@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -22,12 +24,14 @@
 #include "shale/npz.hpp"
 #include "shale/raw.hpp"
 #include "shale/unfinished_file.hpp"
+#include "support/access_lists.hpp"
 #include "support/allocation_turns.hpp"
 #include "support/bounded.hpp"
 #include "support/failures.hpp"
 #include "support/instrumented.hpp"
 #include "support/last_calls.hpp"
 #include "support/nameless_file.hpp"
+#include "support/ordinary_user.hpp"
 #include "support/scratch_directory.hpp"
 
 namespace shale {
@@ -82,6 +86,38 @@ TEST_F(UnfinishedFile, IsRefusedBeforeTheWorkIfItsNameIsTooLong) {
   write(file.path(), "new");
   file.publish();
   EXPECT_EQ(read(longest), "new");
+}
+
+TEST_F(UnfinishedFile, IsRefusedBeforeTheWorkIfItsTargetIsAMountPoint) {
+  write(target(), "old");
+  if (::mount(target().c_str(), target().c_str(), nullptr, MS_BIND, nullptr) != 0)
+    GTEST_SKIP() << "only root may mount";
+  const test::outcome went =
+      test::outcome_of([&] { unfinished_file(target(), existing_file::replace); });
+  ASSERT_EQ(::umount2(target().c_str(), MNT_DETACH), 0);
+  EXPECT_EQ(went.code, errc::invalid_argument);
+  EXPECT_NE(went.text.find("mount point"), std::string::npos) << went.text;
+}
+
+TEST_F(UnfinishedFile, IsRefusedBeforeTheWorkIfAStickyFolderKeepsItsTarget) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  write(target(), "old");
+  ASSERT_EQ(::chmod(target().c_str(), 0666), 0);
+  ASSERT_EQ(::chmod(directory_.c_str(), 01777), 0);
+  test::outcome replacing;
+  test::outcome making;
+  {
+    const test::ordinary_user rights;
+    struct stat about {};
+    if (::stat(target().c_str(), &about) != 0)
+      GTEST_SKIP() << "another user cannot reach the folder";
+    replacing = test::outcome_of([&] { unfinished_file(target(), existing_file::replace); });
+    making =
+        test::outcome_of([&] { unfinished_file(directory_ + "/new.png", existing_file::replace); });
+  }
+  EXPECT_EQ(replacing.code, errc::access_denied);
+  EXPECT_NE(replacing.text.find("sticky"), std::string::npos) << replacing.text;
+  EXPECT_EQ(making.code, std::nullopt) << making.text;
 }
 
 TEST_F(UnfinishedFile, AppearsWhenItIsPublished) {
@@ -243,6 +279,83 @@ TEST_F(UnfinishedFile, IsOpenToNobodyWhoCouldNotOpenTheOldFile) {
     EXPECT_EQ(read(target()), "new");
     EXPECT_EQ(std::filesystem::status(target()).permissions(), std::filesystem::perms(each.wanted));
   }
+}
+
+// The group bits of a file with an access list are the most that the list allows. The group itself
+// may do nothing here.
+class UnfinishedFileWithAccessList : public UnfinishedFile {
+ protected:
+  void SetUp() override {
+    write(target(), "old");
+    const int failure = test::set_access_list(target(), list_);
+    if (failure == EOPNOTSUPP) GTEST_SKIP() << "this file system has no access lists";
+    ASSERT_EQ(failure, 0);
+  }
+  void expect_target(const std::string& list, unsigned permissions) const {
+    EXPECT_EQ(read(target()), "new");
+    EXPECT_EQ(test::read_access_list(target()), list);
+    EXPECT_EQ(std::filesystem::status(target()).permissions(), std::filesystem::perms(permissions));
+  }
+
+  const std::string list_ = test::access_list_bytes({.others = 4});
+};
+
+TEST_F(UnfinishedFileWithAccessList, TakesTheListOfWhatItReplaces) {
+  unfinished_file file(target(), existing_file::replace);
+  file.create([&] { write(file.path(), "new"); });
+  file.publish();
+  expect_target(list_, 0664);
+}
+
+TEST_F(UnfinishedFileWithAccessList, TakesTheListOfAFileThatIsRemovedMeanwhile) {
+  unfinished_file file(target(), existing_file::replace);
+  file.create([&] { write(file.path(), "new"); });
+  std::filesystem::remove(target());
+  file.publish();
+  expect_target(list_, 0664);
+}
+
+TEST_F(UnfinishedFileWithAccessList, TakesTheListIfAnotherWriterHasReplacedTheFile) {
+  unfinished_file first(target(), existing_file::replace);
+  unfinished_file second(target(), existing_file::replace);
+  for (unfinished_file* file : {&first, &second}) {
+    file->create([&] { write(file->path(), "new"); });
+    file->publish();
+    expect_target(list_, 0664);
+  }
+}
+
+// Nothing is known of the rights that both files give.
+TEST_F(UnfinishedFileWithAccessList, IsItsOwnersAloneIfAFileWithAnotherListTakesTheName) {
+  const std::string other = test::access_list_bytes({.group = 6, .others = 4});
+  for (const std::string& list : {other, std::string()}) {
+    SCOPED_TRACE(list.size());
+    write(target(), "old");
+    ASSERT_EQ(test::set_access_list(target(), list_), 0);
+    unfinished_file file(target(), existing_file::replace);
+    file.create([&] { write(file.path(), "new"); });
+    std::filesystem::rename(target(), directory_ + "/taken");
+    write(target(), "another's");
+    std::filesystem::permissions(target(), std::filesystem::perms(0664));
+    if (!list.empty()) {
+      ASSERT_EQ(test::set_access_list(target(), list), 0);
+    }
+    file.publish();
+    expect_target("", 0600);
+    std::filesystem::remove(target());
+  }
+}
+
+TEST_F(UnfinishedFileWithAccessList, HasNoListOfItsFolderIfTheOldFileHasNone) {
+  std::filesystem::remove(target());
+  write(target(), "old");
+  std::filesystem::permissions(target(), std::filesystem::perms(0640));
+  ASSERT_EQ(test::set_access_list(directory_, list_, test::list_for_new_files), 0);
+  unfinished_file file(target(), existing_file::replace);
+  file.create([&] { write(file.path(), "new"); });
+  ASSERT_NE(test::read_access_list(file.path()), "");
+  file.publish();
+  expect_target("", 0640);
 }
 
 TEST_F(UnfinishedFile, TakesPermissionsThatTheOldFileGetsMeanwhile) {

@@ -146,6 +146,14 @@ SHALE_WRAP(int, sync_file_range, (int file, off_t offset, off_t bytes, unsigned 
            offset, bytes, flags)
 SHALE_WRAP(int, mprotect, (void* address, std::size_t bytes, int allowed), address, bytes, allowed)
 SHALE_WRAP(int, madvise, (void* address, std::size_t bytes, int advice), address, bytes, advice)
+SHALE_WRAP(ssize_t, getxattr, (const char* path, const char* name, void* value, std::size_t bytes),
+           path, name, value, bytes)
+SHALE_WRAP(ssize_t, fgetxattr, (int file, const char* name, void* value, std::size_t bytes), file,
+           name, value, bytes)
+SHALE_WRAP(int, fsetxattr,
+           (int file, const char* name, const void* value, std::size_t bytes, int flags), file,
+           name, value, bytes, flags)
+SHALE_WRAP(int, fremovexattr, (int file, const char* name), file, name)
 SHALE_WRAP(ssize_t, getrandom, (void* into, std::size_t bytes, unsigned flags), into, bytes, flags)
 
 extern "C" {

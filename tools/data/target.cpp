@@ -58,13 +58,15 @@ dtype chosen_dtype(const contents& source, const std::optional<array>& before) {
                            name(present), name(type))});
 }
 
-// Creates the file and maps it for writing as a row-major tensor.
+// Creates the file and maps it for writing as a row-major tensor. The file is made empty and grows
+// afterwards: reserving its space may take long, and a second Ctrl-C does not wait for it.
 tensor map_new_file(const unfinished_file& file, dtype type, const dims& shape) {
   const layout whole(shape);
   const auto bytes = checked_mul(static_cast<std::size_t>(whole.size()), item_bytes(type));
   if (!bytes) throw error(errc::invalid_argument, "the array is too large for a file");
-  const storage made =
-      file.create([&] { return create_file(file.path(), *bytes, {.mode = file.mode()}); });
+  storage made = file.create(
+      [&] { return create_file(file.path(), 0, {.mode = file.mode(), .reserve_bytes = *bytes}); });
+  file.naming_target([&] { made.grow(*bytes); });
   return tensor(made, type, whole);
 }
 

@@ -168,7 +168,7 @@ class file_system {
   virtual os_result create_unnamed(const std::string& path, unsigned mode,
                                    std::unique_ptr<open_file>& created) noexcept = 0;
 
-  /// Gives a file from `create_unnamed` its name; -EEXIST if that is taken.
+  /// Gives a file from `create_unnamed` its name; -EEXIST if that is taken. No file is replaced.
   virtual os_result link(open_file& file, const std::string& path) noexcept = 0;
 
   virtual os_result rename(const std::string& from, const std::string& to) noexcept = 0;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <linux/futex.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -47,6 +48,12 @@ file_identity identity_from(const struct stat& status) noexcept {
 bool is_proc(int directory) noexcept {
   struct statfs status {};
   return ::fstatfs(directory, &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
+}
+
+// Whether linkat(2) failed because the system or the file system makes no second names of files.
+bool lacks_links(int error_number) noexcept {
+  return error_number == EPERM || error_number == EOPNOTSUPP || error_number == EMLINK ||
+         error_number == ENOSYS;
 }
 
 // The directory that relative names begin in: the working directory, or one that is held open.
@@ -242,14 +249,7 @@ class posix_file final : public open_file {
   }
 
   os_result give_name(const directory& parent, const std::string& path) noexcept {
-    if (!temporary_path_.empty()) {
-      if (::linkat(directory_->descriptor, temporary_path_.c_str(), parent.descriptor, path.c_str(),
-                   0) < 0)
-        return -errno;
-      ::unlinkat(directory_->descriptor, temporary_path_.c_str(), 0);
-      temporary_path_.clear();
-      return 0;
-    }
+    if (!temporary_path_.empty()) return give_up_temporary_name(parent, path);
     char self[64];
     std::snprintf(self, sizeof self, "/proc/self/fd/%d", descriptor_);
     return answer(::linkat(AT_FDCWD, self, parent.descriptor, path.c_str(), AT_SYMLINK_FOLLOW));
@@ -258,6 +258,26 @@ class posix_file final : public open_file {
  private:
   static constexpr std::size_t transfer_bytes_max = 1u << 30;  // Linux moves at most 2 GiB - 4 KiB
   static constexpr std::chrono::milliseconds poll_interval{10};
+
+  // Neither way replaces a file that has the name already. The second one is for file systems on
+  // which a file can have one name only, such as exFAT.
+  os_result give_up_temporary_name(const directory& parent, const std::string& path) noexcept {
+    const int from = directory_->descriptor;
+    const char* const temporary = temporary_path_.c_str();
+    const int refused =
+        ::linkat(from, temporary, parent.descriptor, path.c_str(), 0) == 0 ? 0 : errno;
+    if (refused == 0) {
+      ::unlinkat(from, temporary, 0);
+    } else if (!lacks_links(refused)) {
+      return -refused;
+    } else if (::renameat2(from, temporary, parent.descriptor, path.c_str(), RENAME_NOREPLACE) !=
+               0) {
+      // EINVAL: the file system does not know the flag. Then the missing link is the reason.
+      return errno == EINVAL || errno == ENOSYS ? -refused : -errno;
+    }
+    temporary_path_.clear();
+    return 0;
+  }
 
   void drop(std::uint64_t offset, std::uint64_t bytes) noexcept {
     (void)::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes),

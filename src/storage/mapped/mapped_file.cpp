@@ -17,10 +17,12 @@
 #include "storage/files/awaited_file.hpp"
 #include "storage/files/file_copy.hpp"
 #include "storage/files/file_descriptor.hpp"
+#include "storage/files/file_rights.hpp"
 #include "storage/files/file_space.hpp"
 #include "storage/files/file_system_kind.hpp"
 #include "storage/files/opening.hpp"
 #include "storage/files/partial_path.hpp"
+#include "storage/files/replaceable.hpp"
 #include "storage/files/whole_path.hpp"
 #include "storage/mapped/mapped_block.hpp"
 
@@ -127,19 +129,14 @@ storage map_created(file_descriptor file, const std::string& path, std::size_t b
       {.bytes = bytes, .access = access::read_write, .reserve_bytes = options.reserve_bytes});
 }
 
-// Gives a new file, which only its owner can open so far, the permissions that group and others had
-// on the old one. If these cannot be read or set, the new file stays as it is.
-void hand_on_permissions(int made, const struct stat& old, unsigned mode) noexcept {
+// Gives a new file, which only its owner can open so far, the rights that everybody else had on the
+// old one, as far as `mode` allows them. If these cannot be read or set, the new file stays as it
+// is.
+void hand_on_permissions(int made, const detail::file_rights& old, unsigned mode) noexcept {
   struct stat status {};
   if (::fstat(made, &status) != 0) return;
-  mode_t shared = old.st_mode & 0077u;
-  if (status.st_gid != old.st_gid) {
-    // A member of one file's group may belong to `others` of the other file. So group and others
-    // get only bits that both had.
-    const mode_t both = (shared >> 3) & shared;
-    shared = (both << 3) | both;
-  }
-  (void)::fchmod(made, (status.st_mode & 0700u) | (mode & shared));
+  const mode_t shared = mode & (old.status.st_mode & 0077u);
+  detail::give_rights(made, status.st_gid, old, (status.st_mode & 0700u) | shared);
 }
 
 // Makes a new file that replaces `path`, if there is one. It is complete before it takes the name,
@@ -147,11 +144,16 @@ void hand_on_permissions(int made, const struct stat& old, unsigned mode) noexce
 storage replace_file(const std::string& path, std::size_t bytes,
                      const create_file_options& options) {
   const std::string target = detail::path_after_links(path);
-  struct stat before {};
-  const int failure = ::stat(target.c_str(), &before) == 0 ? 0 : errno;
-  if (failure == 0 && !S_ISREG(before.st_mode))
+  detail::file_rights before;
+  const int failure = ::stat(target.c_str(), &before.status) == 0 ? 0 : errno;
+  if (failure == 0 && !S_ISREG(before.status.st_mode))
     throw error(errc::invalid_argument, "only a regular file can be replaced",
                 {fmt::format("file {}", path)});
+  detail::require_renames(detail::directory_of(target), path);
+  if (failure == 0) {
+    detail::require_replaceable(target, before.status);
+    before.list = detail::access_list::of(AT_FDCWD, target.c_str(), before.status);
+  }
   const bool may_replace = failure != ENOENT;
   const unsigned first_mode = may_replace ? options.mode & ~0077u : options.mode;
   for (;;) {
