@@ -66,10 +66,10 @@ class tape_builder {
   struct step {
     kernel run;
     const leaf_generator* fill;
-    std::vector<int> inputs;      // numbers of values
-    int result;                   // number of the value
-    int output = -1;              // number of the output operand that it writes directly, or -1
-    std::optional<operation> op;  // the operation that the kernel computes, if it is one
+    std::vector<int> inputs;  // numbers of values
+    int result;               // number of the value
+    int output = -1;          // number of the output operand that it writes directly, or -1
+    std::optional<operation> op = std::nullopt;  // what the kernel computes, if it is one operation
   };
 
   int add_leaf(const node_ref& value);
