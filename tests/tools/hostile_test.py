@@ -22,7 +22,7 @@ import zipfile
 import numpy as np
 
 SHALE = None
-USAGE, FAILED, CORRUPT, UNSUPPORTED, INTERRUPTED = 2, 3, 4, 5, 130
+USAGE, FAILED, CORRUPT, UNSUPPORTED = 2, 3, 4, 5
 
 
 class Checksum(ctypes.Structure):
@@ -568,6 +568,18 @@ class Hostile(unittest.TestCase):
         self.assertEqual(process.returncode, -signal.SIGPIPE)
         self.assertEqual(self.files(), before)
 
+    def test_an_interruption_ends_the_script_around_it(self):
+        """Bash goes on with its script if a command exits by itself, also with 130."""
+        script = f"'{SHALE}' {shlex.join(self.for_long('t.npy'))}; echo went on"
+        before = self.files()
+        with subprocess.Popen(["bash", "-c", script], cwd=self.path, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, start_new_session=True) as process:
+            self.assertEqual(len(process.stderr.read(1)), 1)  # it reports its progress
+            os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
+            out, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out), (-signal.SIGINT, b""), err)
+        self.assertEqual(self.files(), before)
+
     def changes(self):
         """Commands that change something and report it, in an order in which each can be done."""
         return (["create", "new.shale:a", "--shape", "3,4", "--json"],
@@ -771,7 +783,7 @@ class Hostile(unittest.TestCase):
                 time.sleep(0.001)
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, INTERRUPTED, err)
+        self.assertEqual(process.returncode, -signal.SIGINT, err)
         self.assertEqual(out, b"")
         self.assertIn(b"[cancelled]", err)
 
@@ -816,11 +828,11 @@ class Hostile(unittest.TestCase):
                     self.assertIsNone(process.poll(), "it ended before it could be interrupted")
                     time.sleep(0.001)
                 # Both signals are pending when the process continues, so it cannot clean up
-                # between them.
+                # between them. SIGINT comes first: its number is the lower one.
                 for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
                     process.send_signal(number)
                 process.communicate(timeout=60)
-                self.assertEqual(process.returncode, INTERRUPTED)
+                self.assertEqual(process.returncode, -signal.SIGTERM)
                 self.assertEqual(self.files(), before)
 
     def test_a_target_that_appears_meanwhile_stays_and_advice_names_options(self):
