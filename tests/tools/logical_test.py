@@ -191,6 +191,9 @@ class Logical(ShaleCase):
             self.assertEqual(done["not_kept"], [f"logical dtype datetime64[D]: the elements are {dtype}"])
         self.assert_same(np.load(self.path / "f.npy"), values.astype(int).astype(float))
         self.assertEqual(self.facts("t.shale:f")["attributes"], {})
+        # Where a file has the logical dtype, the attribute that said it is not lost.
+        self.assertEqual(self.shale("convert", "t.shale:when", "w.npy", "--json").json()["converted"][0]["not_kept"],
+                         [])
         for target in ("all.npz", "all.shale"):
             done = self.shale("convert", "t.shale", target, "--as", "float32", "--json").json()
             self.assertIn("datetime64[D]", done["converted"][1]["not_kept"][0])
