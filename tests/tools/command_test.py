@@ -1341,6 +1341,12 @@ class Command(ShaleCase):
         np.save(self.path / "holes.npy", holes)
         self.shale("plot", "holes.npy", "-o", "holes.png", "--min", "-1", "--max", "1")
         self.assertEqual(self.png("holes.png"), (40, 17, 6))
+        dates = np.array([["2026-01-01", "NaT"], ["2026-02-01", "2026-03-01"]], "M8[D]")
+        np.save(self.path / "dates.npy", dates)
+        for counts, kind in (("dates.npy", 6), ("dates.npy[1:]", 2)):
+            said = self.shale("plot", counts, "-o", "dates.png", "-f").err
+            self.assertEqual(self.png("dates.png")[2], kind)
+            self.assertIn(f", {dates[1:].astype(int).min() if kind == 2 else dates[0, 0].astype(int):g} to ", said)
 
     # ---- targets are whole or untouched ----------------------------------------------------------
 
