@@ -374,7 +374,7 @@ class Command(ShaleCase):
         self.survey()
         (self.path / "broken.shale").write_bytes(b"nothing of the kind" * 10000)
         first, last = self.shale("ls", "survey.shale").out, self.shale("ls", "dem.npz").out
-        listed = self.shale("ls", "survey.shale", "nosuch.shale", "broken.shale", "dem.npz", code=3)
+        listed = self.shale("ls", "survey.shale", "nosuch.shale", "broken.shale", "dem.npz", code=4)
         self.assertEqual(listed.out, f"survey.shale:\n{first}\ndem.npz:\n{last}")
         self.assertEqual(len(re.findall("^shale: ", listed.err, re.MULTILINE)), 2)
         for name in ("nosuch.shale", "broken.shale"):
@@ -384,6 +384,32 @@ class Command(ShaleCase):
         self.assertEqual([listing["file"] for listing in both], ["nosuch.shale", "dem.npz"])
         self.assertIsNone(both[0]["arrays"])
         self.assertEqual(len(both[1]["arrays"]), 3)
+
+    def test_info_stats_and_verify_take_several_files(self):
+        self.survey()
+        self.shale("create", "other.shale:a", "--shape", "3")
+        for command, key, first, last in (("info", "file", "survey.shale", "other.shale"),
+                                          ("stats", "source", "survey.shale:dem", "other.shale:a"),
+                                          ("verify", "file", "survey.shale", "other.shale")):
+            with self.subTest(command):
+                both = "\n".join(f"{source}:\n{self.shale(command, source).out}" for source in (first, last))
+                self.assertEqual(self.shale(command, first, last).out, both)
+                quiet = [] if command == "info" else ["-q"]
+                found = self.shale(command, first, "nosuch.shale", last, *quiet, code=3)
+                self.assertEqual(found.out, both)
+                self.assertEqual(len(re.findall("^shale: ", found.err, re.MULTILINE)), 1)
+                told = self.shale(command, first, "nosuch.shale", last, "--json", code=3).json()
+                self.assertEqual([each[key] for each in told], [first, "nosuch.shale", last])
+                self.assertEqual(told[1], {key: "nosuch.shale"})
+                self.assertEqual(told[0].keys(), self.shale(command, first, "--json").json().keys())
+
+    def test_the_exit_code_of_several_files_is_the_worst(self):
+        self.survey()
+        (self.path / "broken.shale").write_bytes(b"nothing of the kind" * 10000)
+        self.shale("verify", "survey.shale", "nosuch.shale", "broken.shale", "dem.npz", code=1)
+        self.shale("verify", "dem.npz", "survey.shale", "nosuch.shale", code=3)
+        self.shale("info", "nosuch.shale", "broken.shale", "survey.shale", code=4)
+        self.shale("stats", "dem.h5", "survey.shale:dem", "nosuch.npy", code=3)
 
     def test_ls_names_members_that_cannot_be_read(self):
         np.savez(self.path / "o.npz", a=np.arange(3), o=np.array([None, {}], dtype=object))

@@ -441,7 +441,7 @@ class Hostile(unittest.TestCase):
         for command in "info ls cat stats plot convert create eval verify".split():
             with self.subTest(command):
                 self.refused(USAGE, command)
-        self.refused(USAGE, "stats", "dem.npy", "more", "words")
+        self.refused(USAGE, "cat", "dem.npy", "more", "words")
         self.refused(USAGE, "stats", "a" * 5000)
         self.refused(USAGE, "eval", "(" * 5000)
         self.refused(USAGE, "eval", "-" * 100000 + "1")

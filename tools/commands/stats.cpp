@@ -14,6 +14,7 @@
 #include "commands/command_line.hpp"
 #include "commands/engine.hpp"
 #include "commands/report.hpp"
+#include "commands/several_files.hpp"
 #include "data/disk_speed.hpp"
 #include "data/input_files.hpp"
 #include "data/json_value.hpp"
@@ -31,7 +32,7 @@ namespace shale::tools {
 namespace {
 
 struct stats_options {
-  std::string source;
+  std::vector<std::string> sources;
   raw_options raw;
   bool json = false;
   bool disk_speed = false;
@@ -195,14 +196,18 @@ void print(const measurement& measured) {
 }
 
 int run(const stats_options& options) {
-  const measurement measured = measure(options.source, options);
-  if (options.json) {
-    print_json(to_json(measured));
+  if (options.json)
+    return print_json_of(options.sources, "source", [&](const std::string& text) {
+      return described_file{to_json(measure(text, options)), exit_success};
+    });
+  separator between(options.sources.size() > 1);
+  return for_each_file(options.sources, [&](const std::string& text) {
+    const measurement measured = measure(text, options);
+    between.before_list(text);
+    print(measured);
+    if (!options.engine.quiet) note(measured.cost.to_string());
     return exit_success;
-  }
-  print(measured);
-  if (!options.engine.quiet) note(measured.cost.to_string());
-  return exit_success;
+  });
 }
 
 }  // namespace
@@ -211,7 +216,9 @@ void add_stats(command_line& line) {
   auto options = std::make_shared<stats_options>();
   CLI::App* command =
       line.app.add_subcommand("stats", "Count, min, max, mean and standard deviation, in one pass");
-  command->add_option("source", options->source, address_help)->required();
+  add_texts(*command, "source", options->sources,
+            std::string(address_help) + "; with several, each is a heading above its statistics")
+      ->required();
   command->add_flag("--json", options->json, "Print JSON");
   command->add_flag("--disk-speed", options->disk_speed,
                     "Measure first how fast the disk reads this file, then start cold");
@@ -225,6 +232,7 @@ void add_stats(command_line& line) {
       "\n"
       "Examples:\n"
       "  shale stats survey.shale:dem\n"
+      "  shale stats before.npy after.npy\n"
       "  shale stats big.shale:mosaic --mem 256MiB --disk-speed\n"
       "  shale stats 'survey.shale:dem[:, 100:200]' --json | jq .mean");
   command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
