@@ -46,9 +46,9 @@ class unfinished_file {
   /// then, nobody can open the new bytes who may not read the old ones. Otherwise they are 0666.
   unsigned mode() const noexcept;
 
-  /// While an object of this class exists, `exit_without_unfinished_files` waits in other threads.
-  /// Hold one while you make a file, for a short time only: make it empty, and let it grow later. A
-  /// thread may hold several at once.
+  /// While an object of this class exists, `exit_without_unfinished_files` waits in other threads,
+  /// and so does `raise_without_unfinished_files`. Hold one while you make a file, for a short time
+  /// only: make it empty, and let it grow later. A thread may hold several at once.
   class creation {
    public:
     /// Never throws. Does not return if another thread is ending the process.
@@ -156,5 +156,11 @@ class unfinished_file {
 /// Threads  any thread, but no signal handler: it takes a lock, and waits for threads that hold a
 ///          `creation`
 [[noreturn]] void exit_without_unfinished_files(int status) noexcept;
+
+/// Removes the same files, and ends the process by the default action of the signal `number`, so
+/// that a parent process sees which signal ended it. If that action does not end the process, it
+/// exits with 128 + `number`.
+/// Threads  as `exit_without_unfinished_files`
+[[noreturn]] void raise_without_unfinished_files(int number) noexcept;
 
 }  // namespace shale

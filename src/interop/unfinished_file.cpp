@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -364,16 +365,19 @@ void unfinished_file::take_name() {
                             {"file " + target_});
 }
 
+namespace {
+
 // The process may end only when no thread is making a file: between the making of a file and its
 // entry in the list, nobody could remove it. So this function closes a gate (`ending`), at which
-// new creations wait, and waits until all creations that have begun are done.
+// new creations wait, and waits until all creations that have begun are done. The caller ends the
+// process while it holds the lock that it gets, so no creation can begin before that.
 //
 // The gate alone could wait for ever: a creation that has begun runs code of the user, and that
 // code may wait for another thread, which waits at the gate. That case cannot be told from a slow
 // one, so after one second the gate opens again and this function only waits for a moment at which
 // no creation is running. One second is long for making a file and short for a user who ends the
 // process. The value affects only the duration: both ways leave no unfinished file behind.
-void exit_without_unfinished_files(int status) noexcept {
+[[nodiscard]] std::unique_lock<std::mutex> remove_unfinished_files() noexcept {
   unfinished_list& all = unfinished_list::all();
   std::unique_lock lock(all.mutex);
   const auto none_but_here = [&] { return all.makers == (creations_here > 0 ? 1 : 0); };
@@ -383,10 +387,28 @@ void exit_without_unfinished_files(int status) noexcept {
     all.changed.notify_all();
     all.changed.wait(lock, none_but_here);
   }
-  // The lock stays held, so no creation can begin before the process ends.
   for (const name_in_folder* file : all.files)
     if (file->is_ours()) file->remove();
+  return lock;
+}
+
+}  // namespace
+
+void exit_without_unfinished_files(int status) noexcept {
+  const std::unique_lock<std::mutex> held = remove_unfinished_files();
   ::_exit(status);
+}
+
+void raise_without_unfinished_files(int number) noexcept {
+  const std::unique_lock<std::mutex> held = remove_unfinished_files();
+  ::signal(number, SIG_DFL);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, number);
+  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  ::raise(number);
+  // The first process of a PID namespace ignores signals whose default action would end it.
+  ::_exit(128 + number);
 }
 
 }  // namespace shale

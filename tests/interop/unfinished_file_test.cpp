@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -587,6 +588,29 @@ TEST_F(UnfinishedFile, RemovesAllBeforeASuddenEnd) {
   };
   EXPECT_EXIT(make_and_end(), testing::ExitedWithCode(7), "");
   EXPECT_EQ(files(), 0);
+}
+
+// A mask or a handler of the process cannot keep it from dying.
+TEST_F(UnfinishedFile, RemovesAllBeforeADeathBySignal) {
+  GTEST_FLAG_SET(death_test_style, "fast");
+  const auto make_and_die = [&] {
+    const unfinished_file file(target(), existing_file::refuse);
+    write(file.path(), "new");
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    ::signal(SIGTERM, SIG_IGN);
+    raise_without_unfinished_files(SIGTERM);
+  };
+  EXPECT_EXIT(make_and_die(), testing::KilledBySignal(SIGTERM), "");
+  EXPECT_EQ(files(), 0);
+}
+
+// The default action of SIGCHLD is none.
+TEST_F(UnfinishedFile, EndsAProcessThatASignalDoesNotEnd) {
+  GTEST_FLAG_SET(death_test_style, "fast");
+  EXPECT_EXIT(raise_without_unfinished_files(SIGCHLD), testing::ExitedWithCode(128 + SIGCHLD), "");
 }
 
 // The code that makes a file may wait for a thread that makes another file, even if the end of the

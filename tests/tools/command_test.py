@@ -374,7 +374,7 @@ class Command(ShaleCase):
         self.survey()
         (self.path / "broken.shale").write_bytes(b"nothing of the kind" * 10000)
         first, last = self.shale("ls", "survey.shale").out, self.shale("ls", "dem.npz").out
-        listed = self.shale("ls", "survey.shale", "nosuch.shale", "broken.shale", "dem.npz", code=3)
+        listed = self.shale("ls", "survey.shale", "nosuch.shale", "broken.shale", "dem.npz", code=4)
         self.assertEqual(listed.out, f"survey.shale:\n{first}\ndem.npz:\n{last}")
         self.assertEqual(len(re.findall("^shale: ", listed.err, re.MULTILINE)), 2)
         for name in ("nosuch.shale", "broken.shale"):
@@ -384,6 +384,32 @@ class Command(ShaleCase):
         self.assertEqual([listing["file"] for listing in both], ["nosuch.shale", "dem.npz"])
         self.assertIsNone(both[0]["arrays"])
         self.assertEqual(len(both[1]["arrays"]), 3)
+
+    def test_info_stats_and_verify_take_several_files(self):
+        self.survey()
+        self.shale("create", "other.shale:a", "--shape", "3")
+        for command, key, first, last in (("info", "file", "survey.shale", "other.shale"),
+                                          ("stats", "source", "survey.shale:dem", "other.shale:a"),
+                                          ("verify", "file", "survey.shale", "other.shale")):
+            with self.subTest(command):
+                both = "\n".join(f"{source}:\n{self.shale(command, source).out}" for source in (first, last))
+                self.assertEqual(self.shale(command, first, last).out, both)
+                quiet = [] if command == "info" else ["-q"]
+                found = self.shale(command, first, "nosuch.shale", last, *quiet, code=3)
+                self.assertEqual(found.out, both)
+                self.assertEqual(len(re.findall("^shale: ", found.err, re.MULTILINE)), 1)
+                told = self.shale(command, first, "nosuch.shale", last, "--json", code=3).json()
+                self.assertEqual([each[key] for each in told], [first, "nosuch.shale", last])
+                self.assertEqual(told[1], {key: "nosuch.shale"})
+                self.assertEqual(told[0].keys(), self.shale(command, first, "--json").json().keys())
+
+    def test_the_exit_code_of_several_files_is_the_worst(self):
+        self.survey()
+        (self.path / "broken.shale").write_bytes(b"nothing of the kind" * 10000)
+        self.shale("verify", "survey.shale", "nosuch.shale", "broken.shale", "dem.npz", code=1)
+        self.shale("verify", "dem.npz", "survey.shale", "nosuch.shale", code=3)
+        self.shale("info", "nosuch.shale", "broken.shale", "survey.shale", code=4)
+        self.shale("stats", "dem.h5", "survey.shale:dem", "nosuch.npy", code=3)
 
     def test_ls_names_members_that_cannot_be_read(self):
         np.savez(self.path / "o.npz", a=np.arange(3), o=np.array([None, {}], dtype=object))
@@ -1341,6 +1367,12 @@ class Command(ShaleCase):
         np.save(self.path / "holes.npy", holes)
         self.shale("plot", "holes.npy", "-o", "holes.png", "--min", "-1", "--max", "1")
         self.assertEqual(self.png("holes.png"), (40, 17, 6))
+        dates = np.array([["2026-01-01", "NaT"], ["2026-02-01", "2026-03-01"]], "M8[D]")
+        np.save(self.path / "dates.npy", dates)
+        for counts, kind in (("dates.npy", 6), ("dates.npy[1:]", 2)):
+            said = self.shale("plot", counts, "-o", "dates.png", "-f").err
+            self.assertEqual(self.png("dates.png")[2], kind)
+            self.assertIn(f", {dates[1:].astype(int).min() if kind == 2 else dates[0, 0].astype(int):g} to ", said)
 
     # ---- targets are whole or untouched ----------------------------------------------------------
 
@@ -1458,7 +1490,7 @@ class Command(ShaleCase):
 
     def interrupt(self, *arguments, number=signal.SIGINT):
         """Starts a command that would take minutes and interrupts it after it has begun. Returns
-        the finished process."""
+        the code of the finished process and its messages."""
         with subprocess.Popen([self.command, *map(str, arguments)], cwd=self.path, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             status = pathlib.Path(f"/proc/{process.pid}/status")
@@ -1474,18 +1506,19 @@ class Command(ShaleCase):
 
     ENDLESS = "sin(arange(30000000000, dtype=float64))"
 
-    def test_interruption_exits_with_130(self):
-        code, err = self.interrupt("eval", f"sum({self.ENDLESS})")
-        self.assertEqual(code, 130)
-        self.assertIn("[cancelled]", err)
-        self.assertEqual(self.interrupt("eval", f"sum({self.ENDLESS})", number=signal.SIGTERM)[0], 130)
+    def test_an_interrupted_command_dies_of_the_signal(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number):
+                code, err = self.interrupt("eval", f"sum({self.ENDLESS})", number=number)
+                self.assertEqual(code, -number)
+                self.assertIn("[cancelled]", err)
 
     def test_interruption_ends_the_printing_of_all_elements(self):
         np.save(self.path / "long.npy", np.random.default_rng(1).standard_normal(3_000_000))
         for arguments in (["long.npy"], ["long.npy", "--check"]):
             with self.subTest(arguments):
                 code, err = self.interrupt("cat", "-a", *arguments, number=signal.SIGTERM)
-                self.assertEqual(code, 130)
+                self.assertEqual(code, -signal.SIGTERM)
                 self.assertIn("[cancelled]", err)
 
     def test_interruption_leaves_the_old_target(self):
@@ -1493,7 +1526,7 @@ class Command(ShaleCase):
         before = self.shale("info", "survey.shale", "--json").json()
         code, _ = self.interrupt("eval", f"sum({self.ENDLESS}) * a", "--let", "a=survey.shale:dem",
                                  "-o", "survey.shale:dem", "-f", "--dtype", "float64")
-        self.assertEqual(code, 130)
+        self.assertEqual(code, -signal.SIGINT)
         after = self.shale("info", "survey.shale", "--json").json()
         self.assertEqual(after["generation"], before["generation"])
         self.assert_same(self.load("survey.shale:dem"), self.dem)
@@ -1504,7 +1537,7 @@ class Command(ShaleCase):
         for target in ("new.npy", "new.raw", "new.npz:a", "new.shale:a"):
             code, _ = self.interrupt("eval", f"sum({self.ENDLESS}) * w", "--let", "w=dem.npz:wave",
                                      "-o", target)
-            self.assertEqual(code, 130)
+            self.assertEqual(code, -signal.SIGINT)
             self.assertEqual(self.files(), before)
 
     # ---- without threads -------------------------------------------------------------------------
@@ -1547,7 +1580,7 @@ class Command(ShaleCase):
             time.sleep(0.5)
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 130, err)
+        self.assertEqual(process.returncode, -signal.SIGINT, err)
         self.assertEqual(self.files(), before)
 
     # ---- versions --------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ import zipfile
 import numpy as np
 
 SHALE = None
-USAGE, FAILED, CORRUPT, UNSUPPORTED, INTERRUPTED = 2, 3, 4, 5, 130
+USAGE, FAILED, CORRUPT, UNSUPPORTED = 2, 3, 4, 5
 
 
 class Checksum(ctypes.Structure):
@@ -441,7 +441,7 @@ class Hostile(unittest.TestCase):
         for command in "info ls cat stats plot convert create eval verify".split():
             with self.subTest(command):
                 self.refused(USAGE, command)
-        self.refused(USAGE, "stats", "dem.npy", "more", "words")
+        self.refused(USAGE, "cat", "dem.npy", "more", "words")
         self.refused(USAGE, "stats", "a" * 5000)
         self.refused(USAGE, "eval", "(" * 5000)
         self.refused(USAGE, "eval", "-" * 100000 + "1")
@@ -566,6 +566,18 @@ class Hostile(unittest.TestCase):
             process.send_signal(signal.SIGPIPE)
             self.assertEqual(process.communicate(timeout=60), (b"", b""))
         self.assertEqual(process.returncode, -signal.SIGPIPE)
+        self.assertEqual(self.files(), before)
+
+    def test_an_interruption_ends_the_script_around_it(self):
+        """Bash goes on with its script if a command exits by itself, also with 130."""
+        script = f"'{SHALE}' {shlex.join(self.for_long('t.npy'))}; echo went on"
+        before = self.files()
+        with subprocess.Popen(["bash", "-c", script], cwd=self.path, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, start_new_session=True) as process:
+            self.assertEqual(len(process.stderr.read(1)), 1)  # it reports its progress
+            os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
+            out, err = process.communicate(timeout=60)
+        self.assertEqual((process.returncode, out), (-signal.SIGINT, b""), err)
         self.assertEqual(self.files(), before)
 
     def changes(self):
@@ -771,7 +783,7 @@ class Hostile(unittest.TestCase):
                 time.sleep(0.001)
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, INTERRUPTED, err)
+        self.assertEqual(process.returncode, -signal.SIGINT, err)
         self.assertEqual(out, b"")
         self.assertIn(b"[cancelled]", err)
 
@@ -816,11 +828,11 @@ class Hostile(unittest.TestCase):
                     self.assertIsNone(process.poll(), "it ended before it could be interrupted")
                     time.sleep(0.001)
                 # Both signals are pending when the process continues, so it cannot clean up
-                # between them.
+                # between them. SIGINT comes first: its number is the lower one.
                 for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
                     process.send_signal(number)
                 process.communicate(timeout=60)
-                self.assertEqual(process.returncode, INTERRUPTED)
+                self.assertEqual(process.returncode, -signal.SIGTERM)
                 self.assertEqual(self.files(), before)
 
     def test_a_target_that_appears_meanwhile_stays_and_advice_names_options(self):

@@ -191,6 +191,9 @@ class Logical(ShaleCase):
             self.assertEqual(done["not_kept"], [f"logical dtype datetime64[D]: the elements are {dtype}"])
         self.assert_same(np.load(self.path / "f.npy"), values.astype(int).astype(float))
         self.assertEqual(self.facts("t.shale:f")["attributes"], {})
+        # Where a file has the logical dtype, the attribute that said it is not lost.
+        self.assertEqual(self.shale("convert", "t.shale:when", "w.npy", "--json").json()["converted"][0]["not_kept"],
+                         [])
         for target in ("all.npz", "all.shale"):
             done = self.shale("convert", "t.shale", target, "--as", "float32", "--json").json()
             self.assertIn("datetime64[D]", done["converted"][1]["not_kept"][0])
@@ -253,6 +256,66 @@ class Logical(ShaleCase):
         # A copy keeps what a later version knows.
         self.shale("convert", "survey.shale", "copy.shale", "-q")
         self.assertEqual(self.facts("copy.shale:x")["attributes"], {KEY: "period[Q]"})
+
+    # ---- computing -------------------------------------------------------------------------------
+
+    def test_eval_names_the_operands_whose_meaning_is_lost(self):
+        values = self.dates()
+        np.save(self.path / "w.npy", np.array(["ab", "c"]))
+        lost = ["logical dtype datetime64[D] of a: expressions compute with int64",
+                "logical dtype U2 of w: expressions compute with uint32"]
+        command = ["eval", "a[::-1] + w[0, 0] * n", "--let", "a=t.shale:when[:2]", "--let", "w=w.npy", "--let", "n=0"]
+        for target in ([], ["-o", "o.npy", "-f"], ["-o", "o.shale:a", "-f"]):
+            with self.subTest(target):
+                self.assertEqual(self.shale(*command, *target, "--json").json()["not_kept"], lost)
+                said = self.shale(*command, *target).err
+                for line in lost:
+                    self.assertEqual(said.count(f"not kept: {line}\n"), 1, said)
+                self.assertEqual(self.shale(*command, *target, "-q").err, "")
+        self.assert_same(np.load(self.path / "o.npy"), values[1::-1].astype(int))
+        self.assertEqual(self.shale("eval", "n + 1", "--let", "n=2", "--json").json()["not_kept"], [])
+
+    def test_stats_leave_nat_out_and_show_dates(self):
+        counts = np.array([[5, NAT, -3], [NAT, 40, 7]])
+        valid = counts[counts != NAT]
+        for unit in ("D", "M", "s", "ns", "25s"):
+            values = counts.view(f"M8[{unit}]")
+            least, most = (str(np.datetime_as_string(count.view(values.dtype))) for count in (valid.min(), valid.max()))
+            np.save(self.path / "x.npy", values)
+            self.shale("convert", "x.npy", "x.shale:a", "-f", "-q", "--chunked")
+            for address in ("x.npy", "x.shale:a"):
+                with self.subTest(unit, address=address):
+                    stats = self.shale("stats", address, "--json").json()
+                    self.assertEqual([stats[key] for key in ("dtype", "logical_dtype", "count", "nan_count")],
+                                     ["int64", f"datetime64[{unit}]", 6, 2])
+                    self.assertEqual((stats["min"], stats["max"]), (least, most))
+                    self.assertAlmostEqual(stats["mean"], valid.mean(), delta=1e-9)
+                    self.assertAlmostEqual(stats["std"], valid.std(), delta=1e-9)
+                    shown = self.shale("stats", address).out
+                    for line in (rf"dtype +datetime64\[{unit}\]; mean and std are counts of its unit",
+                                 r"nat +2 \(left out below\)", f"min +{least}", f"max +{most}"):
+                        self.assertRegex(shown, rf"(?m)^{line}$")
+        self.assertEqual(self.shale("stats", "x.npy[0, ::2]", "--json").json()["nan_count"], 0)
+        self.assertRegex(self.shale("stats", "x.npy[0, ::2]").out, r"(?m)^nat +0$")
+        none = self.shale("stats", "x.npy[0, 1:2]", "--json").json()
+        self.assertEqual([none[key] for key in ("count", "nan_count", "min", "max", "mean", "std")],
+                         [1, 1] + [None] * 4)
+        self.assertRegex(self.shale("stats", "x.npy[0, 1:2]").out, r"(?m)^min +-$")
+        np.save(self.path / "x.npy", counts.view("m8[us]"))
+        stats = self.shale("stats", "x.npy", "--json").json()
+        self.assertEqual((stats["nan_count"], stats["min"], stats["max"]), (2, -3, 40))
+        # Without a logical dtype, the least integer is a number.
+        np.save(self.path / "x.npy", counts)
+        stats = self.shale("stats", "x.npy", "--json").json()
+        self.assertEqual((stats["nan_count"], stats["min"]), (0, NAT))
+        self.assertNotIn("logical_dtype", stats)
+
+    def test_stats_of_texts_are_those_of_their_characters(self):
+        np.save(self.path / "x.npy", np.array(["ab", "b"]))
+        stats = self.shale("stats", "x.npy", "--json").json()
+        self.assertEqual([stats[key] for key in ("logical_dtype", "count", "nan_count", "min", "max")],
+                         ["U2", 4, 0, 0, ord("b")])
+        self.assertRegex(self.shale("stats", "x.npy").out, r"(?m)^dtype +U2; these are the numbers of its characters$")
 
     # ---- text ------------------------------------------------------------------------------------
 

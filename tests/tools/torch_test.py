@@ -56,6 +56,8 @@ class Torch(ShaleCase):
             arrays = self.net(ascii_form)
             err = self.shale("convert", "net.t7", "net.shale", "-f").err
             self.assertIn("not kept: 1 number, 1 boolean, 1 string", err)
+            done = self.shale("convert", "net.t7", "net.shale", "-f", "--json").json()
+            self.assertEqual(done["not_kept"], ["1 number, 1 boolean, 1 string"])
             for name, values in arrays.items():
                 self.assert_same(self.load(f"net.shale:{name}"), values)
             self.shale("convert", "net.shale", "back.t7", "-f")

@@ -66,7 +66,8 @@ commands::commands(const std::string& version) : line_(std::make_unique<command_
   app.footer(
       "Data goes to stdout; progress, summaries and messages go to stderr.\n"
       "Exit codes: 0 done, 1 verify found damage or doctor a problem, 2 wrong usage, 3 failed,\n"
-      "4 corrupt file, 5 unsupported, 130 interrupted (targets are then unchanged).\n"
+      "4 corrupt file, 5 unsupported. An interrupted command dies of the signal (shells show 130\n"
+      "after Ctrl-C), and its targets are unchanged.\n"
       "A change that is made gives 0, even if its report cannot be written; a message says so.\n"
       "`shale COMMAND --help` explains a command with examples.");
 }

@@ -13,6 +13,7 @@
 #include "data/input_files.hpp"
 #include "data/json_value.hpp"
 #include "data/logical.hpp"
+#include "data/lost_properties.hpp"
 #include "data/raw_options.hpp"
 #include "data/target.hpp"
 #include "notation/address.hpp"
@@ -46,6 +47,12 @@ struct conversion {
   address to;
   dims shape;
   written done;
+};
+
+// What was converted, and a line for each property of the file that was not kept.
+struct conversions {
+  std::vector<conversion> arrays;
+  std::vector<std::string> not_kept;
 };
 
 bool holds_many(file_format format) {
@@ -109,11 +116,12 @@ std::vector<conversion> into_archive(Writer archive, const std::vector<array_fac
     from.array = array.name;
     const operand read = files.open(from);
     const bool is_direct = read.elements && (!type || *type == array.type);
-    const expr values = type ? astype(read.values, *type) : read.values;
-    written done{.type = values.dtype()};
+    const contents copy{type ? astype(read.values, *type) : read.values, type, origin_of(read),
+                        read.logical};
+    written done{.type = copy.values.dtype()};
     const address to = place(target, source, array.name);
     std::optional<logical_dtype> logical;
-    if (holds_logical<Writer>) logical = kept_logical_dtype(read.logical, values);
+    if (holds_logical<Writer>) logical = kept_logical_dtype(copy.logical, copy.values);
     const auto add = [&](const tensor& elements) {
       if constexpr (holds_logical<Writer>) archive.add(to.array, elements, logical);
       else archive.add(to.array, elements);
@@ -122,11 +130,10 @@ std::vector<conversion> into_archive(Writer archive, const std::vector<array_fac
       add(*read.elements);
       done.stored_bytes = read.elements->size_bytes();
     } else {
-      done = add_computed(target.file, values, add);
+      done = add_computed(target.file, copy.values, add);
     }
-    if (read.logical && !logical)
-      done.not_kept.push_back(lost_logical_dtype(*read.logical, values.dtype()));
-    all.push_back({to, values.shape(), done});
+    done.not_kept = lost_properties(copy, logical);
+    all.push_back({to, copy.values.shape(), done});
   }
   replace_target([&] { archive.finish(); });
   return all;
@@ -186,15 +193,35 @@ std::vector<conversion> into_container(input_files& files, const address& source
   return all;
 }
 
+// Copies every array of a file into one archive or file of Torch7, and names what is lost of a
+// container besides its arrays.
+conversions into_other_file(input_files& files, const address& source, const address& target,
+                            std::optional<dtype> type, const target_options& options) {
+  require_form(target, options);
+  require_replaceable(target.file, options);
+  const existing_file existing = options.existing();
+  const std::vector<array_facts> arrays = every_array(files, source);
+  conversions all;
+  if (source.format == file_format::shale)
+    all.not_kept = lost_level_attributes(files.generation_of(source.file));
+  if (target.format == file_format::npz) {
+    all.arrays = into_archive(npz_writer(target.file, {.existing = existing}), arrays, files,
+                              source, target, type);
+  } else {
+    require_t7_dtypes(arrays, source, type);
+    all.arrays = into_archive(t7_writer(target.file, {.existing = existing}), arrays, files, source,
+                              target, type);
+  }
+  return all;
+}
+
 // Replaces a container by a copy of it. Other processes cannot commit to it meanwhile.
-std::vector<conversion> replace_source(input_files& files, const address& source,
-                                       std::optional<dtype> type, const convert_options& options) {
-  std::vector<conversion> all;
-  const auto not_kept = replace_container(source.file, [&](transaction& change) {
-    all = copy_arrays(change, files, source, source, type, options);
+conversions replace_source(input_files& files, const address& source, std::optional<dtype> type,
+                           const convert_options& options) {
+  conversions all;
+  all.not_kept = replace_container(source.file, [&](transaction& change) {
+    all.arrays = copy_arrays(change, files, source, source, type, options);
   });
-  if (!options.engine.quiet)
-    for (const std::string& property : not_kept) note(fmt::format("not kept: {}", property));
   return all;
 }
 
@@ -205,9 +232,9 @@ bool is_one_tensor(input_files& files, const address& source) {
   return kind == t7_kind::tensor || kind == t7_kind::storage;
 }
 
-// Says which values of a file of Torch7 were not copied.
-void note_other_values(input_files& files, const address& source) {
-  const t7_other_values others = files.torch_file_at(source.file).other_values();
+// A line that counts the values of a file of Torch7 that were not copied; empty if there are none.
+std::string other_values_of(const t7_file& file) {
+  const t7_other_values others = file.other_values();
   std::string text;
   const auto add = [&](std::uint64_t count, const char* kind) {
     if (count > 0)
@@ -217,30 +244,20 @@ void note_other_values(input_files& files, const address& source) {
   add(others.booleans, "boolean");
   add(others.strings, "string");
   add(others.functions, "function");
-  if (!text.empty()) note(fmt::format("not kept: {}", text));
+  return text;
 }
 
-std::vector<conversion> convert(input_files& files, const address& source, const address& target,
-                                const convert_options& options) {
+conversions convert(input_files& files, const address& source, const address& target,
+                    const convert_options& options) {
   const std::optional<dtype> type =
       options.type.empty() ? std::nullopt : std::optional(parse_dtype_option(options.type));
   if (options.replace) return replace_source(files, source, type, options);
   const bool whole = holds_many(source.format) && source.array.empty() &&
                      holds_many(target.format) && target.array.empty() &&
                      !is_one_tensor(files, source);
-  if (whole && target.format != file_format::shale) {
-    require_form(target, options.writing);
-    require_replaceable(target.file, options.writing);
-    const existing_file existing = options.writing.existing();
-    const std::vector<array_facts> arrays = every_array(files, source);
-    if (target.format == file_format::npz)
-      return into_archive(npz_writer(target.file, {.existing = existing}), arrays, files, source,
-                          target, type);
-    require_t7_dtypes(arrays, source, type);
-    return into_archive(t7_writer(target.file, {.existing = existing}), arrays, files, source,
-                        target, type);
-  }
-  if (whole) return into_container(files, source, target, type, options);
+  if (whole && target.format != file_format::shale)
+    return into_other_file(files, source, target, type, options.writing);
+  if (whole) return {into_container(files, source, target, type, options), {}};
   require_no_other_members(target);
   const operand read = files.open(source);
   // A single tensor becomes a file of Torch7 without a table, as it becomes an .npy file.
@@ -248,7 +265,31 @@ std::vector<conversion> convert(input_files& files, const address& source, const
       target.format == file_format::t7 ? target : place(target, source, source.array);
   const written done =
       write_target(to, {read.values, type, origin_of(read), read.logical}, options.writing);
-  return {{to, read.values.shape(), done}};
+  return {{{to, read.values.shape(), done}}, {}};
+}
+
+nlohmann::json to_json(const conversion& array) {
+  nlohmann::json json{{"target", array.to.label()},
+                      {"dtype", name(array.done.type)},
+                      {"shape", tools::to_json(array.shape)},
+                      {"stored_bytes", array.done.stored_bytes}};
+  add_details(json, array.done);
+  return json;
+}
+
+void print(const conversions& all, const report& cost, const convert_options& options) {
+  if (options.json) {
+    nlohmann::json arrays = nlohmann::json::array();
+    for (const conversion& array : all.arrays) arrays.push_back(to_json(array));
+    print_report(nlohmann::json{
+        {"converted", arrays}, {"not_kept", all.not_kept}, {"cost", cost.to_json()}});
+  } else if (!options.engine.quiet) {
+    for (const auto& [to, shape, done] : all.arrays)
+      note(fmt::format("{}: {} {}, {} stored{}", printable(to.label()), name(done.type),
+                       to_string(shape), format_bytes(done.stored_bytes), detail_lines(done)));
+    for (const std::string& property : all.not_kept) note(fmt::format("not kept: {}", property));
+    note(cost.to_string());
+  }
 }
 
 int run(const convert_options& options) {
@@ -268,24 +309,13 @@ int run(const convert_options& options) {
   checked.check = true;  // a copy of damaged bytes would get valid checksums
   engine work(checked, "convert");
   input_files files(options.salvage ? open_mode::salvage : open_mode::read, checked.checksums());
-  const std::vector<conversion> all = convert(files, source, target, options);
+  conversions all = convert(files, source, target, options);
   const report cost = work.finish();
-  nlohmann::json json = nlohmann::json::array();
-  for (const auto& [to, shape, done] : all) {
-    if (options.json) {
-      json.push_back({{"target", to.label()},
-                      {"dtype", name(done.type)},
-                      {"shape", to_json(shape)},
-                      {"stored_bytes", done.stored_bytes}});
-      add_details(json.back(), done);
-    } else if (!options.engine.quiet)
-      note(fmt::format("{}: {} {}, {} stored{}", printable(to.label()), name(done.type),
-                       to_string(shape), format_bytes(done.stored_bytes), detail_lines(done)));
-  }
-  if (source.format == file_format::t7 && source.array.empty() && !options.engine.quiet)
-    note_other_values(files, source);
-  if (options.json) print_report(nlohmann::json{{"converted", json}, {"cost", cost.to_json()}});
-  else if (!options.engine.quiet) note(cost.to_string());
+  if (source.format == file_format::t7 && source.array.empty())
+    if (const std::string others = other_values_of(files.torch_file_at(source.file));
+        !others.empty())
+      all.not_kept.push_back(others);
+  print(all, cost, options);
   return exit_success;
 }
 
@@ -327,7 +357,7 @@ void add_convert(command_line& line) {
       "With -f, an existing target keeps its own form. It also keeps its attributes, except those\n"
       "that the source has too.\n"
       "Chunks are chosen anew if the number of axes changes. The command names every property\n"
-      "that it cannot keep.\n"
+      "that it cannot keep: other files than containers have neither attributes nor a fill value.\n"
       "What integers of NumPy's files stand for, times and texts, is kept in containers, .npy and\n"
       ".npz files.\n"
       "A chunked array gets other chunks in the way of `shale rechunk`, perhaps through a\n"

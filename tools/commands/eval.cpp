@@ -44,13 +44,18 @@ struct operands {
   input_files files;
   bindings arrays;
   std::set<std::string> paths;
+  std::vector<std::string> not_kept;  // a line for each operand that stands for times or texts
 };
 
 // The value of the text after "NAME=": an address, or a number or tuple as expressions write it.
-value open_operand(std::string_view text, operands& bound) {
+value open_operand(std::string_view text, const std::string& operand_name, operands& bound) {
   try {
     const operand found = bound.files.open(parse_address(text));
     bound.paths.insert(found.location.file);
+    if (found.logical)
+      bound.not_kept.push_back(fmt::format("logical dtype {} of {}: expressions compute with {}",
+                                           name(*found.logical, found.values.shape()), operand_name,
+                                           name(found.values.dtype())));
     return found.values;
   } catch (const error& failure) {
     if (failure.code() != errc::invalid_argument || dynamic_cast<const located_error*>(&failure))
@@ -73,7 +78,7 @@ void bind(const std::string& let, operands& bound) {
     throw_at("--let", fmt::format("'{}' cannot be a name in expressions", name), let, 0);
   if (bound.arrays.contains(name))
     throw_at("--let", fmt::format("'{}' is bound already", name), let, 0);
-  bound.arrays.emplace(name, open_operand(std::string_view(let).substr(equals + 1), bound));
+  bound.arrays.emplace(name, open_operand(std::string_view(let).substr(equals + 1), name, bound));
 }
 
 std::string synonyms_text(std::string_view name) {
@@ -125,19 +130,21 @@ address parse_output(const std::string& text) {
   return output.index && output.format == file_format::shale ? output : parse_whole_address(text);
 }
 
-// The result of an evaluation as text and as JSON.
+// The result of an evaluation as text and as JSON. Both name what it does not keep.
 struct outcome {
   nlohmann::json json;
   std::string data;  ///< for stdout
   std::string note;  ///< for stderr
 };
 
-outcome compute(const expr& value, const std::optional<address>& output,
-                const std::optional<dtype>& type, const eval_options& options) {
+outcome compute(const expr& value, const std::vector<std::string>& not_kept,
+                const std::optional<address>& output, const std::optional<dtype>& type,
+                const eval_options& options) {
   outcome result;
   result.json = {{"dtype", name(value.dtype())}, {"shape", tools::to_json(value.shape())}};
   if (output) {
-    const written done = write_target(*output, {value, type}, options.writing);
+    written done = write_target(*output, {value, type}, options.writing);
+    done.not_kept.insert(done.not_kept.end(), not_kept.begin(), not_kept.end());
     result.json["dtype"] = name(done.type);
     result.json["output"] = output->text;
     result.json["stored_bytes"] = done.stored_bytes;
@@ -146,13 +153,18 @@ outcome compute(const expr& value, const std::optional<address>& output,
     result.note = fmt::format(
         "{}: {} {}, {} stored{}", output->index ? output->text : output->label(), name(done.type),
         to_string(value.shape()), format_bytes(done.stored_bytes), detail_lines(done));
-  } else if (value.rank() == 0) {
+    return result;
+  }
+  if (value.rank() == 0) {
     const scalar element = eval(value).item();
     result.json["value"] = tools::to_json(element);
     result.data = element.to_string();
   } else {
     result.data = preview(value, {});
   }
+  result.json["not_kept"] = not_kept;
+  for (const std::string& property : not_kept)
+    result.note += fmt::format("{}not kept: {}", result.note.empty() ? "" : "\n", property);
   return result;
 }
 
@@ -197,7 +209,7 @@ int run(const eval_options& options) {
     print_plan(value, options);
     return exit_success;
   }
-  outcome result = compute(value, output, type, options);
+  outcome result = compute(value, bound.not_kept, output, type, options);
   report cost = work.finish();
   cost.seconds = clock.seconds();
   cost.disks = std::move(disks);
@@ -248,6 +260,8 @@ void add_eval(command_line& line) {
       "adapt to the dtype of the arrays that they are combined with.\n"
       "Write '--' before an expression that starts with '-'. An output with a slice changes that\n"
       "part of an array that exists: the result is broadcast to its shape.\n"
+      "Dates and texts are computed with as the integers that they are stored as; a message\n"
+      "names the operands of which the result does not keep that meaning.\n"
       "\n"
       "Examples:\n"
       "  shale eval 'mean(a[::2])' --let a=survey.shale:dem\n"

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands/command_line.hpp"
+#include "commands/several_files.hpp"
 #include "data/array_facts.hpp"
 #include "data/input_files.hpp"
 #include "data/raw_options.hpp"
@@ -20,7 +21,7 @@ namespace shale::tools {
 namespace {
 
 struct info_options {
-  std::string source;
+  std::vector<std::string> sources;
   raw_options raw;
   bool json = false;
 };
@@ -126,13 +127,13 @@ void print_file(const std::vector<array_facts>& arrays, input_files& files, cons
   }
 }
 
-int run(const info_options& options) {
+// Returns the exit code.
+int show_file(const std::string& text, const info_options& options, separator& between) {
   input_files files;
-  const address source = with_raw_options(parse_whole_address(options.source), options.raw);
+  const address source = with_raw_options(parse_whole_address(text), options.raw);
   const std::vector<array_facts> arrays = files.describe(source);
-  if (options.json) {
-    print_json(file_json(arrays, files, source));
-  } else if (source.array.empty()) {
+  between.before_list(text);
+  if (source.array.empty()) {
     print_file(arrays, files, source);
   } else {
     facts list;
@@ -146,12 +147,28 @@ int run(const info_options& options) {
   return note_problems(arrays);
 }
 
+int run(const info_options& options) {
+  if (options.json)
+    return print_json_of(options.sources, "file", [&](const std::string& text) {
+      input_files files;
+      const address source = with_raw_options(parse_whole_address(text), options.raw);
+      const std::vector<array_facts> arrays = files.describe(source);
+      return described_file{file_json(arrays, files, source), note_problems(arrays)};
+    });
+  separator between(options.sources.size() > 1);
+  return for_each_file(options.sources,
+                       [&](const std::string& text) { return show_file(text, options, between); });
+}
+
 }  // namespace
 
 void add_info(command_line& line) {
   auto options = std::make_shared<info_options>();
   CLI::App* command = line.app.add_subcommand("info", "Show what a file or an array is");
-  command->add_option("source", options->source, "FILE or FILE:ARRAY")->required();
+  add_texts(*command, "source", options->sources,
+            "FILE or FILE:ARRAY …; with several, each is a heading above its facts")
+      ->required()
+      ->type_name("FILE");
   command->add_flag("--json", options->json, "Print JSON");
   options->raw.add_to(*command);
   command->footer(
@@ -161,6 +178,7 @@ void add_info(command_line& line) {
       "Examples:\n"
       "  shale info survey.shale            the container and every array in it\n"
       "  shale info survey.shale:dem        one array\n"
+      "  shale info *.npy\n"
       "  shale info dem.npz --json | jq .arrays[].name");
   command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
 }

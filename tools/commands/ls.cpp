@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "commands/command_line.hpp"
+#include "commands/several_files.hpp"
 #include "data/array_facts.hpp"
 #include "data/input_files.hpp"
 #include "data/json_value.hpp"
@@ -28,28 +29,6 @@ struct ls_options {
   bool recursive = false;
   bool chunks = false;
   bool json = false;
-};
-
-// Separates the lists of several files: a list has the name of its file above it and an empty line
-// before and after it. A file with one nameless array is a single line.
-class separator {
- public:
-  explicit separator(bool is_needed) : is_needed_(is_needed) {}
-
-  // Call it after `file` has been opened, so that a file that cannot be opened prints nothing here.
-  void before_list(const std::string& file) {
-    if (!is_needed_) return;
-    print_data(fmt::format("{}{}:\n", last_ == none ? "" : "\n", printable(file)));
-    last_ = list;
-  }
-  void before_line() {
-    if (is_needed_ && last_ == list) print_data("\n");
-    last_ = line;
-  }
-
- private:
-  bool is_needed_;
-  enum { none, list, line } last_ = none;
 };
 
 std::string chunk_text(const array_facts& array) {
@@ -263,19 +242,6 @@ void require_container(const address& source) {
                 {"got " + source.file});
 }
 
-// Runs `body` for one of several files. Its failure is printed, and the other files are still
-// listed. Returns the exit code.
-template <class Body>
-int note_if_it_fails(Body&& body) {
-  try {
-    return body();
-  } catch (const error& failure) {
-    if (failure.code() == errc::cancelled || std::ferror(stdout) != 0) throw;
-    note_failure(failure);
-    return code_of(failure);
-  }
-}
-
 // Describes the arrays of a container, and calls `body` for each chunked one. If a call fails, its
 // error becomes the problem of the array.
 template <class Body>
@@ -327,26 +293,18 @@ int describe_file(const std::string& text, const ls_options& options, nlohmann::
 
 int list_files(const ls_options& options) {
   separator between(options.sources.size() > 1 || options.chunks);
-  int code = exit_success;
-  for (const std::string& source : options.sources) {
-    const int result = note_if_it_fails([&] {
-      return options.chunks ? list_chunks(source, between) : list_file(source, options, between);
-    });
-    if (code == exit_success) code = result;
-  }
-  return code;
+  return for_each_file(options.sources, [&](const std::string& source) {
+    return options.chunks ? list_chunks(source, between) : list_file(source, options, between);
+  });
 }
 
 // The JSON of one file is a list of its arrays; the JSON of several files is a list of objects.
 int describe_files(const ls_options& options) {
-  int code = exit_success;
   nlohmann::json all = nlohmann::json::array();
-  for (const std::string& source : options.sources) {
-    nlohmann::json arrays;
-    const int result = note_if_it_fails([&] { return describe_file(source, options, arrays); });
-    if (code == exit_success) code = result;
-    all.push_back({{"file", source}, {"arrays", std::move(arrays)}});
-  }
+  const int code = for_each_file(options.sources, [&](const std::string& source) {
+    all.push_back({{"file", source}, {"arrays", nlohmann::json()}});
+    return describe_file(source, options, all.back()["arrays"]);
+  });
   print_json(all);
   return code;
 }

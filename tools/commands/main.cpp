@@ -10,6 +10,7 @@
 
 #include "commands/commands.hpp"
 #include "shale/error.hpp"
+#include "shale/unfinished_file.hpp"
 #include "terminal/interrupt.hpp"
 #include "terminal/output.hpp"
 
@@ -69,6 +70,9 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   heed_broken_pipes();
   const int code = run_and_tell(argc, argv);
-  if (caught_signal() == SIGPIPE) end_by_broken_pipe();
+  // Shells go on with a script after a command that only exits with a code of its own.
+  const int number = caught_signal();
+  if (number == SIGPIPE || (number != 0 && code == exit_interrupted))
+    raise_without_unfinished_files(number);
   return code;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "commands/command_line.hpp"
 #include "commands/engine.hpp"
 #include "data/input_files.hpp"
+#include "data/logical.hpp"
 #include "data/raw_options.hpp"
 #include "notation/address.hpp"
 #include "picture/colormap.hpp"
@@ -54,6 +56,14 @@ expr plane(expr values) {
   if (kind(values.dtype()) == dtype_kind::complex)
     throw error(errc::invalid_argument, "plot takes real numbers, got complex ones");
   return values;
+}
+
+// The elements as numbers. Dates that are none become NaN.
+expr numbers_of(const expr& values, const std::optional<logical_dtype>& logical) {
+  const expr numbers = astype(values, dtype::float64);
+  const std::optional<expr> missing = missing_times(logical, values);
+  if (!missing) return numbers;
+  return where(*missing, expr(std::numeric_limits<double>::quiet_NaN()), numbers);
 }
 
 // The values of the first and the last colour: as the options say, or else the extrema or
@@ -140,7 +150,7 @@ int run(const plot_options& options) {
   const index_t step = std::max({ceil_div(columns, options.width),
                                  ceil_div(values.shape()[0], 4 * options.width), index_t{1}});
   const expr sampled = values.sliced(0, slice{.step = step}).sliced(1, slice{.step = step});
-  const tensor sample = eval(astype(sampled, dtype::float64));
+  const tensor sample = eval(numbers_of(sampled, source.logical));
   const index_t room = std::min(options.width / std::max<index_t>(sample.shape(1), 1),
                                 4 * options.width / std::max<index_t>(sample.shape(0), 1));
   const index_t zoom = options.width_given ? std::max<index_t>(room, 1) : 1;
@@ -191,7 +201,7 @@ void add_plot(command_line& line) {
   options->engine.add_check_to(*command);
   command->footer(
       "A large array is sampled with the same step along both axes. The elements in between are\n"
-      "neither read nor averaged. NaN is transparent.\n"
+      "neither read nor averaged. NaN and dates that are none (NaT) are transparent.\n"
       "\n"
       "Examples:\n"
       "  shale plot survey.shale:dem -o dem.png --colormap terrain\n"

@@ -7,6 +7,7 @@
 #include "commands/command_line.hpp"
 #include "commands/engine.hpp"
 #include "commands/report.hpp"
+#include "commands/several_files.hpp"
 #include "data/array_facts.hpp"
 #include "notation/address.hpp"
 #include "shale/container.hpp"
@@ -19,7 +20,7 @@ namespace shale::tools {
 namespace {
 
 struct verify_options {
-  std::string file;
+  std::vector<std::string> files;
   bool json = false;
   engine_options engine;
 };
@@ -101,26 +102,48 @@ void print(const std::string& file, const verification& found) {
     print_data(fmt::format("  [{}] {}\n", name(damage.code), printable(damage.text)));
 }
 
-int run(const verify_options& options) {
-  const address source = parse_address(options.file);
+// What was found in a file, and how long that took.
+struct checked_file {
+  std::string file;
+  verification found;
+  double seconds = 0;
+
+  int code() const {
+    if (!found.findings.empty()) return exit_found_problem;
+    return found.unchecked.empty() ? exit_success : exit_unsupported;
+  }
+};
+
+checked_file check_file(const std::string& text, const verify_options& options) {
+  const address source = parse_address(text);
   if (source.format != file_format::shale || !source.array.empty())
     throw error(errc::invalid_argument, "verify: only whole .shale containers can be verified",
-                {"got " + options.file});
+                {"got " + text});
   engine work(options.engine, "verify");
-  const verification found = verified(source.file);
-  const report cost = work.finish();
-  for (const unchecked_array& array : found.unchecked)
+  checked_file checked{.file = source.file, .found = verified(source.file)};
+  checked.seconds = work.finish().seconds;
+  for (const unchecked_array& array : checked.found.unchecked)
     note(fmt::format("shale: {}", array.problem.what()));
-  if (options.json) {
-    print_json(to_json(source.file, found, cost.seconds));
-  } else {
-    print(source.file, found);
+  return checked;
+}
+
+int run(const verify_options& options) {
+  if (options.json)
+    return print_json_of(options.files, "file", [&](const std::string& text) {
+      const checked_file checked = check_file(text, options);
+      return described_file{to_json(checked.file, checked.found, checked.seconds), checked.code()};
+    });
+  separator between(options.files.size() > 1);
+  return for_each_file(options.files, [&](const std::string& text) {
+    const checked_file checked = check_file(text, options);
+    const std::uint64_t bytes = checked.found.data_bytes;
+    between.before_list(text);
+    print(checked.file, checked.found);
     if (!options.engine.quiet)
-      note(fmt::format("{} in {}: {}", format_bytes(found.data_bytes), format_seconds(cost.seconds),
-                       format_rate(found.data_bytes, cost.seconds)));
-  }
-  if (!found.findings.empty()) return exit_found_problem;
-  return found.unchecked.empty() ? exit_success : exit_unsupported;
+      note(fmt::format("{} in {}: {}", format_bytes(bytes), format_seconds(checked.seconds),
+                       format_rate(bytes, checked.seconds)));
+    return checked.code();
+  });
 }
 
 }  // namespace
@@ -129,7 +152,10 @@ void add_verify(command_line& line) {
   auto options = std::make_shared<verify_options>();
   CLI::App* command =
       line.app.add_subcommand("verify", "Check every page and byte; exit code 1 if damaged");
-  command->add_option("file", options->file, "FILE.shale")->required();
+  add_texts(*command, "file", options->files,
+            "FILE.shale …; with several, each is a heading above what was found")
+      ->required()
+      ->type_name("FILE");
   command->add_flag("--json", options->json, "Print JSON");
   options->engine.add_to(*command);
   command->footer(
@@ -139,9 +165,11 @@ void add_verify(command_line& line) {
       "for one more write, in case of a crash. The next write can use free bytes.\n"
       "An array of a later version cannot be checked. That is no damage: a message names it,\n"
       "and the exit code is 5 if nothing else was found.\n"
+      "With several files, the exit code is that of the worst: 1 if any is damaged.\n"
       "\n"
       "Examples:\n"
       "  shale verify survey.shale && echo sound\n"
+      "  shale verify -q *.shale\n"
       "  shale verify survey.shale --json | jq .findings");
   command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
 }

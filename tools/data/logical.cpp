@@ -58,6 +58,11 @@ std::optional<logical_dtype> kept_logical_dtype(const std::optional<logical_dtyp
   return type && can_stand_for(*type, values.dtype(), values.shape()) ? type : std::nullopt;
 }
 
+std::optional<expr> missing_times(const std::optional<logical_dtype>& type, const expr& values) {
+  if (!type || has_character_axis(*type)) return std::nullopt;
+  return values == expr(not_a_time);
+}
+
 std::string lost_logical_dtype(const logical_dtype& type, dtype storage) {
   return fmt::format("logical dtype {}: the elements are {}", name(type), name(storage));
 }

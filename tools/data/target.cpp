@@ -10,6 +10,7 @@
 #include "data/container_change.hpp"
 #include "data/input_files.hpp"
 #include "data/logical.hpp"
+#include "data/lost_properties.hpp"
 #include "data/name_advice.hpp"
 #include "notation/attribute.hpp"
 #include "notation/codec_text.hpp"
@@ -478,8 +479,7 @@ written write_target(const address& target, const contents& source, const target
   const auto logical =
       has_logical ? kept_logical_dtype(wanted.logical, wanted.values) : std::nullopt;
   written done = write_file(target, wanted.values, logical, options);
-  if (wanted.logical && !logical)
-    done.not_kept.push_back(lost_logical_dtype(*wanted.logical, wanted.values.dtype()));
+  done.not_kept = lost_properties(wanted, logical);
   return done;
 }
 

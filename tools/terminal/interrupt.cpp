@@ -15,7 +15,6 @@
 
 #include "shale/error.hpp"
 #include "shale/unfinished_file.hpp"
-#include "terminal/output.hpp"
 
 namespace shale::tools {
 
@@ -177,7 +176,7 @@ void interrupt_watch::watch() {
     const auto number = static_cast<int>(info.ssi_signo);
     if (caught.exchange(number) != 0) {
       const std::lock_guard lock(replacement_of_target().mutex);
-      if (!replacement_of_target().done) exit_without_unfinished_files(exit_interrupted);
+      if (!replacement_of_target().done) raise_without_unfinished_files(number);
     }
     on_.cancel();
   }
@@ -198,16 +197,6 @@ void reader_has_gone() noexcept {
   if (!caught.compare_exchange_strong(none, SIGPIPE)) return;
   const std::lock_guard lock(watched().mutex);
   if (watched().on != nullptr) watched().on->cancel();
-}
-
-void end_by_broken_pipe() noexcept {
-  ::signal(SIGPIPE, SIG_DFL);
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGPIPE);
-  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-  ::raise(SIGPIPE);
-  ::_exit(128 + SIGPIPE);
 }
 
 void throw_if_interrupted() {

@@ -14,9 +14,9 @@ namespace shale::tools {
 
 /// During its lifetime, SIGINT, SIGTERM, SIGHUP and SIGPIPE cancel the executor `on`. Its calls
 /// then throw `cancelled`, and the unwinding cleans up targets. A second signal removes the partial
-/// files of the command and the library and ends the process at once. A signal that the parent
-/// process ignores (nohup) remains ignored. If the system allows no thread, a second signal ends
-/// the process without removing files.
+/// files of the command and the library, and the process dies of it at once. A signal that the
+/// parent process ignores (nohup) remains ignored. If the system allows no thread, a second signal
+/// ends the process without removing files.
 /// Threads  construct it before the first engine call: an older thread could receive the signal
 class interrupt_watch {
  public:
@@ -48,15 +48,12 @@ void heed_broken_pipes() noexcept;
 /// Threads  any
 void reader_has_gone() noexcept;
 
-/// Ends the process by SIGPIPE, as shells expect of a command whose reader has gone.
-[[noreturn]] void end_by_broken_pipe() noexcept;
-
 /// For loops outside the engine.
 /// Throws   cancelled if a signal has been caught
 void throw_if_interrupted();
 
 /// Calls `end`, which replaces a target, unless a signal has been caught. While `end` runs, a
-/// second signal is delayed. After `end`, signals no longer end the command: its exit code (130)
+/// second signal is delayed. After `end`, signals no longer end the command: its death by a signal
 /// would wrongly say that the target is unchanged.
 /// Throws   cancelled if a signal has been caught; exceptions of `end`
 void replace_target(const std::function<void()>& end);
