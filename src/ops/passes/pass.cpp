@@ -244,13 +244,19 @@ void check_gathered(const tape& program) {
   for (const tensor& input : program.gathered()) input.storage().check();
 }
 
+// The same for the results of reductions, which may be outputs of the caller.
+void check_results(const pass& request) {
+  for (const pass_reduction& reduction : request.reductions) reduction.into.storage().check();
+}
+
 }  // namespace
 
 void run(const pass& request, executor& on) {
   auto& count = parallel::state_of(on).count;
   count.pass();
-  const result_versions bumped(request);
   for (const auto& reduction : request.reductions) count.written(reduction.into.size_bytes());
+  check_results(request);
+  const result_versions bumped(request);
   if (element_count(request.shape) == 0) return run_empty(request, on);
   for (const tensor& input : request.program.gathered()) parallel::compare_checksums(input, on);
   check_gathered(request.program);
@@ -263,6 +269,7 @@ void run(const pass& request, executor& on) {
   loop.run(
       [&](const parallel::unit& here) { run_unit(here, request.program, folded, scan, prefetch); });
   check_gathered(request.program);
+  check_results(request);
   count.read(gathered_bytes(request.program));
 }
 
