@@ -268,7 +268,7 @@ conversions convert(input_files& files, const address& source, const address& ta
   return {{{to, read.values.shape(), done}}, {}};
 }
 
-nlohmann::json to_json(const conversion& array) {
+nlohmann::json json_of(const conversion& array) {
   nlohmann::json json{{"target", array.to.label()},
                       {"dtype", name(array.done.type)},
                       {"shape", tools::to_json(array.shape)},
@@ -280,7 +280,7 @@ nlohmann::json to_json(const conversion& array) {
 void print(const conversions& all, const report& cost, const convert_options& options) {
   if (options.json) {
     nlohmann::json arrays = nlohmann::json::array();
-    for (const conversion& array : all.arrays) arrays.push_back(to_json(array));
+    for (const conversion& array : all.arrays) arrays.push_back(json_of(array));
     print_report(nlohmann::json{
         {"converted", arrays}, {"not_kept", all.not_kept}, {"cost", cost.to_json()}});
   } else if (!options.engine.quiet) {

@@ -73,6 +73,6 @@ int main(int argc, char** argv) {
   // Shells go on with a script after a command that only exits with a code of its own.
   const int number = caught_signal();
   if (number == SIGPIPE || (number != 0 && code == exit_interrupted))
-    raise_without_unfinished_files(number);
+    shale::raise_without_unfinished_files(number);
   return code;
 }
