@@ -5,10 +5,6 @@ include(CMakePackageConfigHelpers)
 
 set(SHALE_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/shale)
 
-# Everybody may read the folders that are made for the files, whatever the umask is; CPack does the same.
-set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE
-    GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
-
 install(TARGETS shale EXPORT shale_targets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY include/shale DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.hpp)
 install(EXPORT shale_targets NAMESPACE shale:: FILE shaleTargets.cmake DESTINATION ${SHALE_CMAKE_DIR})

@@ -78,9 +78,8 @@ void small_evaluation::run() {
   operands[0].values->storage().bump_version();
   auto& counted = parallel::state_of(on_).count;
   counted.pass();
-  counted.tiles(static_cast<std::uint64_t>(pass_->over.tile_count()));
-  counted.read(parallel::bytes_read_once(operands, pass_->extents));
-  counted.written(pass_->extents[0].distinct);
+  counted.work(static_cast<std::uint64_t>(pass_->over.tile_count()),
+               parallel::bytes_read_once(operands, pass_->extents), pass_->extents[0].distinct);
 }
 
 void small_evaluation::compute(std::span<std::byte* const> bases) {

@@ -20,6 +20,17 @@ class counters {
   void tiles(std::uint64_t count) noexcept { add(&part::tiles, count); }
   void read(std::uint64_t bytes) noexcept { add(&part::bytes_read, bytes); }
   void written(std::uint64_t bytes) noexcept { add(&part::bytes_written, bytes); }
+
+  /// The same of a small call, at once.
+  void work(std::uint64_t tiles, std::uint64_t read_bytes, std::uint64_t written_bytes) noexcept {
+    const int number = thread_number::of_this_thread();
+    part& to = parts_[static_cast<std::size_t>(number)];
+    const bool alone = number < thread_number::count;
+    add(to.tiles, tiles, alone);
+    add(to.bytes_read, read_bytes, alone);
+    add(to.bytes_written, written_bytes, alone);
+  }
+
   void window() noexcept { add(&part::windows, 1); }
   void window_dropped() noexcept { add(&part::windows_dropped, 1); }
 
@@ -70,10 +81,12 @@ class counters {
 
   void add(sum part::*which, std::uint64_t more) noexcept {
     const int number = thread_number::of_this_thread();
-    sum& to = parts_[static_cast<std::size_t>(number)].*which;
-    // No other thread stores to a part that belongs to this thread.
-    if (number < thread_number::count)
-      to.store(to.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+    add(parts_[static_cast<std::size_t>(number)].*which, more, number < thread_number::count);
+  }
+
+  // `alone`: the part belongs to this thread, and no other one stores to it.
+  static void add(sum& to, std::uint64_t more, bool alone) noexcept {
+    if (alone) to.store(to.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
     else to.fetch_add(more, std::memory_order_relaxed);
   }
 

@@ -73,9 +73,7 @@ void small_apply::count() const noexcept {
   std::uint64_t written = 0;
   for (const auto& extent : loop_->extents)
     if (extent.written) written += extent.distinct;
-  counted.tiles(1);
-  counted.read(bytes_read_once(operands(), loop_->extents));
-  counted.written(written);
+  counted.work(1, bytes_read_once(operands(), loop_->extents), written);
 }
 
 }  // namespace shale::parallel
