@@ -321,6 +321,43 @@ TEST(Expr, SumsOfProductsRoundTwice) {
             elements_of<float>(eval(sum(added, {0}))));
 }
 
+// Large integers that lie close together, in columns and in rows. The oracle subtracts first.
+template <class T>
+void expect_digits_of_variance(T base) {
+  constexpr index_t rows = 365, columns = 100;
+  const tensor values = tensor::empty({rows, columns}, dtype_of<T>());
+  const tensor distances = tensor::empty({rows, columns}, dtype::float64);
+  random_choices choose(sizeof(T));
+  for (index_t i = 0; i < rows * columns; ++i) {
+    const index_t distance = choose(0, 3);
+    values.elements<T>()[static_cast<std::size_t>(i)] =
+        static_cast<T>(base + static_cast<T>(distance));
+    distances.elements<double>()[static_cast<std::size_t>(i)] = static_cast<double>(distance);
+  }
+  for (const index_t axis : {0, 1}) {
+    const auto got = elements_of<double>(eval(var(values, {axis})));
+    const index_t lanes = axis == 0 ? columns : rows, length = rows * columns / lanes;
+    for (index_t lane = 0; lane < lanes; ++lane) {
+      double sum = 0, squares = 0;
+      for (index_t k = 0; k < length; ++k) {
+        const tensor along = distances.select(1 - axis, lane);
+        const double d = along.at({k}).as<double>();
+        sum += d;
+        squares += d * d;
+      }
+      const auto n = static_cast<double>(length);
+      const double wanted = (squares - sum * sum / n) / n;
+      ASSERT_NEAR(got[static_cast<std::size_t>(lane)], wanted, wanted * 1e-12) << axis << lane;
+    }
+  }
+}
+
+TEST(Expr, VariancesOfLargeIntegersKeepTheirDigits) {
+  expect_digits_of_variance<std::uint32_t>(4'294'967'000U);
+  expect_digits_of_variance<std::int32_t>(-2'147'483'600);
+  expect_digits_of_variance<std::int64_t>(std::int64_t{1} << 62);
+}
+
 // The pass that folds writes the output, unless that is strided or read by the pass itself.
 TEST(Expr, ReductionsDeliverIntoTheirOutput) {
   const tensor x = fractions({300, 200});

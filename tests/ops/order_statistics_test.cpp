@@ -349,6 +349,14 @@ TEST(Quantiles, BetweenElementsThatAreFarApartAreBetweenThem) {
   EXPECT_EQ(between(1, infinite, 0), 1);
 }
 
+TEST(Quantiles, BetweenTheSmallestNumbersAreRoundedOnce) {
+  const double unit = std::numeric_limits<double>::denorm_min();
+  EXPECT_EQ(eval(median(tensor::of<double>({unit, 2 * unit}))).item(), scalar(2 * unit));
+  EXPECT_EQ(eval(median(tensor::of<double>({unit, 4 * unit}))).item(), scalar(2 * unit));
+  constexpr double large = std::numeric_limits<double>::max();
+  EXPECT_EQ(eval(median(tensor::of<double>({large, large / 2}))).item(), scalar(large / 4 * 3));
+}
+
 TEST(OrderStatisticsErrors, AreInvalidArguments) {
   const tensor x = tensor::zeros({2, 3}, dtype::float32);
   const tensor none = tensor::zeros({2, 0}, dtype::float32);

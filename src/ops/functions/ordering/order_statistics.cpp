@@ -74,7 +74,11 @@ struct held_rows {
 
 double between(double low, double high, double share, quantile_method method) {
   if (low == high) return low;
-  if (method == quantile_method::midpoint) return low * 0.5 + high * 0.5;
+  if (method == quantile_method::midpoint) {
+    // Halves of subnormal numbers would be rounded, and the sum of large ones overflows.
+    const double sum = low + high;
+    return std::isfinite(sum) ? sum / 2 : low * 0.5 + high * 0.5;
+  }
   const double distance = high - low;
   // The distance between finite numbers may overflow; beside an infinity it is infinite.
   if (!std::isfinite(distance)) return low * (1 - share) + high * share;

@@ -75,9 +75,11 @@ struct moments {
     double squares;
   };
   using Value = T;
-  /// Whether columns are folded as distances from their first row: values may have as many digits
-  /// as a double, and such differences are exact, or nearly so, if values are close together.
-  static constexpr bool has_origin = sizeof(Part) == 8;
+  /// Whether columns are folded as distances from their first row. Values of 8 bytes may have as
+  /// many digits as a double, and such differences are exact, or nearly so, if values are close
+  /// together. Integers of 4 bytes leave the mean too few digits after the point.
+  static constexpr bool has_origin =
+      sizeof(Part) == 8 || (std::is_integral_v<Part> && sizeof(Part) == 4);
   /// The first row (if has_origin), and the mean and the squares so far of each column.
   struct Columns {
     Origin first[tile_columns * parts];
