@@ -128,8 +128,8 @@ class unfinished_file {
   ///          further call, if bytes are lost; not_found (nothing is at path()); access_denied; io
   ///          if another file is at path(), if it cannot be opened to get the permissions, if the
   ///          system does not tell owner and permissions of one of the files, or if the folder
-  ///          could not be synced after the rename: the target is there, but may be gone after a
-  ///          power cut
+  ///          could not be synced after the rename, or its file system has shut itself down: the
+  ///          target is there, but may be gone after a power cut
   void publish();
 
   /// As `publish`, but does not sync the file: the caller has made its bytes durable.

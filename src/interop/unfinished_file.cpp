@@ -25,6 +25,7 @@
 #include "storage/files/awaited_file.hpp"
 #include "storage/files/file_descriptor.hpp"
 #include "storage/files/file_rights.hpp"
+#include "storage/files/folder_sync.hpp"
 #include "storage/files/partial_path.hpp"
 #include "storage/files/replaceable.hpp"
 #include "storage/files/whole_path.hpp"
@@ -360,9 +361,8 @@ void unfinished_file::take_name() {
   pending_.reset();
   // It may be a file of another writer.
   detail::awaited_file::appeared(here->place, here->awaited.descriptor());
-  if (::fsync(folder) != 0)
-    throw error::from_errno(errc::io, "cannot make the name durable (fsync)", errno,
-                            {"file " + target_});
+  if (const int failure = detail::sync_folder(folder); failure != 0)
+    throw error::from_errno(errc::io, "cannot make the name durable", failure, {"file " + target_});
 }
 
 namespace {

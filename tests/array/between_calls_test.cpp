@@ -146,6 +146,29 @@ TEST_F(LateMapping, IsDetachedBeforeAReplacementReleasesTheLock) {
   EXPECT_EQ(attached, 0);
 }
 
+// XFS, once it could not write its log: the new name is lost, the sync of its folder answers
+// success, and every later call fails.
+class ShutDownFileSystem : public BetweenCalls {};
+
+TEST_F(ShutDownFileSystem, MakesNoNameDurable) {
+  const std::string other = directory_ / "other.shale";
+  container::create(other);
+  container file = container::create(path_);
+  transaction change = file.begin();
+  int syncs = 0;
+  watch_after(0, [&](std::string_view call) {
+    if (call != "fsync") return;
+    ++syncs;
+    test::fail_calls(test::failing::ever_after, 1, EIO);  // call 0 is this sync
+  });
+  const test::outcome went = test::outcome_of([&] { change.replace_by(other); });
+  test::stop_failing();
+  stop_watching();
+  EXPECT_EQ(syncs, 1);
+  EXPECT_EQ(went.code, errc::io) << went.text;
+  EXPECT_NE(went.text.find(path_), std::string::npos) << went.text;
+}
+
 class AsyncCommit : public BetweenCalls {
  protected:
   ~AsyncCommit() override { let_publish(); }

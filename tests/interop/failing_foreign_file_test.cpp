@@ -230,6 +230,29 @@ TEST_P(FailingForeignFile, HasItsNameOnlyWhenItIsDurable) {
     EXPECT_EQ(one.seen[i], i <= call ? old_bytes_ : new_bytes_) << one.calls[i];
 }
 
+// XFS, once it could not write its log: the new name is lost, the sync of its folder answers
+// success, and every later call fails.
+TEST_P(FailingForeignFile, HasNoDurableNameOnceTheFileSystemHasShutDown) {
+  static bool renamed;
+  for (const bool replaces : {false, true}) {
+    prepare(replaces);
+    renamed = false;
+    test::run_before_calls([](const char* name) {
+      const std::string_view call = name;
+      if (call == "renameat2") renamed = true;
+      if (!renamed || call != "fsync") return;
+      test::run_before_calls(nullptr);
+      test::fail_calls(failing::ever_after, 1, EIO);  // call 0 is this sync
+    });
+    const outcome went = outcome_of([&] { GetParam().write(path_, newer_); });
+    test::run_before_calls(nullptr);
+    test::stop_failing();
+    EXPECT_TRUE(renamed);
+    EXPECT_EQ(went.code, errc::io) << went.text;
+    EXPECT_TRUE(names_file(went)) << went.text;
+  }
+}
+
 // A user who may write to the folder, and puts another file in the place of the unfinished one.
 struct exchanger {
   std::string folder;

@@ -181,7 +181,8 @@ class file_system {
   }
   virtual os_result remove(const std::string& path) noexcept = 0;
 
-  /// Makes names in the directory of `path` durable.
+  /// Makes names in the directory of `path` durable. Fails also if the file system has shut itself
+  /// down, whatever it answers to fsync.
   virtual os_result sync_directory_of(const std::string& path) noexcept = 0;
 
   /// Identifies the file that the name leads to now.

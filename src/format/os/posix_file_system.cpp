@@ -30,6 +30,7 @@
 #include "storage/files/file_size_signal.hpp"
 #include "storage/files/file_space.hpp"
 #include "storage/files/file_system_kind.hpp"
+#include "storage/files/folder_sync.hpp"
 #include "storage/files/opening.hpp"
 #include "storage/files/partial_path.hpp"
 #include "storage/files/write_back_record.hpp"
@@ -443,7 +444,7 @@ class posix_file_system final : public file_system {
       do descriptor = ::openat(folder(), around.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
       while (descriptor < 0 && errno == EINTR);
       if (descriptor < 0) return -errno;
-      const os_result result = answer(::fsync(descriptor));
+      const os_result result = -shale::detail::sync_folder(descriptor);
       ::close(descriptor);
       return result;
     });
