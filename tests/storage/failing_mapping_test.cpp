@@ -23,6 +23,7 @@
 #include "support/failing_calls.hpp"
 #include "support/failures.hpp"
 #include "support/fork_elsewhere.hpp"
+#include "support/ordinary_user.hpp"
 #include "support/process_footprint.hpp"
 #include "support/scratch_directory.hpp"
 
@@ -430,6 +431,21 @@ TEST(FailingGrowth, GrowsFilesWhoseSpaceCannotBeReserved) {
   struct stat about {};
   ASSERT_EQ(::stat(path.c_str(), &about), 0);
   EXPECT_GE(about.st_blocks * 512, 300'000);
+}
+
+// They may be kept for this user, which the system does not tell.
+TEST(BlocksKeptForSomeUsers, AreRefusedByTheSystemAlone) {
+  const test::scratch_directory files;
+  storage bytes =
+      create_file(files / "a.bytes", some_bytes, {.reserve_bytes = std::size_t{1} << 20});
+  test::keep_free_blocks(true);
+  const outcome went = outcome_of([&] {
+    const test::ordinary_user rights;
+    bytes.grow(300'000);
+  });
+  test::keep_free_blocks(false);
+  EXPECT_FALSE(went.code) << went.text;
+  EXPECT_EQ(bytes.size_bytes(), 300'000u);
 }
 
 // Signals that come faster than the call can end.

@@ -3,9 +3,9 @@
 function(shale_add_failing_calls target)
   target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/failing_calls.cpp)
   foreach(name IN ITEMS close fallocate fcntl fdatasync fgetxattr fremovexattr fsetxattr fstat
-                        fstatat fstatfs fsync ftruncate getrandom getxattr link linkat madvise mmap
-                        mprotect msync open openat posix_fallocate pread pwrite rename renameat
-                        renameat2 stat sync_file_range)
+                        fstatat fstatfs fstatvfs fsync ftruncate getrandom getxattr link linkat
+                        madvise mmap mprotect msync open openat posix_fallocate pread pwrite rename
+                        renameat renameat2 stat sync_file_range)
     target_link_options(${target} PRIVATE LINKER:--wrap=${name})
   endforeach()
 endfunction()

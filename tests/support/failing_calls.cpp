@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@ std::atomic<std::uint64_t> fail_at = 0;
 std::atomic<int> number = 0;
 std::atomic<const char*> failed = nullptr;
 std::atomic<bool> unnamed_files = true;
+std::atomic<bool> blocks_kept = false;
 std::atomic<call_hook> hook_now = nullptr;
 std::atomic<const char*> refused = nullptr;
 std::atomic<int> refused_with = 0;
@@ -106,6 +108,8 @@ void run_before_calls(call_hook hook) { hook_now = hook; }
 
 void let_files_be_unnamed(bool allowed) { unnamed_files = allowed; }
 
+void keep_free_blocks(bool kept) { blocks_kept = kept; }
+
 void refuse_calls(const char* name, int error_number) {
   refused_with = error_number;
   refused = name;
@@ -168,6 +172,15 @@ int __wrap_close(int file) {
   if (!fails) return result;
   errno = failure;
   return -1;
+}
+
+int __real_fstatvfs(int file, struct statvfs* about);
+int __wrap_fstatvfs(int file, struct statvfs* about);
+int __wrap_fstatvfs(int file, struct statvfs* about) {
+  if (shale::test::fails("fstatvfs")) return -1;
+  const int result = __real_fstatvfs(file, about);
+  if (result == 0 && shale::test::blocks_kept) about->f_bavail = 0;
+  return result;
 }
 
 int __real_posix_fallocate(int file, off_t offset, off_t bytes);

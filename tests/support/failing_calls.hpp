@@ -35,6 +35,10 @@ void run_before_calls(call_hook hook);
 /// names.
 void let_files_be_unnamed(bool allowed);
 
+/// Whether fstatvfs says that the file system keeps all of its free blocks for some users, as ext4
+/// does after `tune2fs -r`. It does not say for whom.
+void keep_free_blocks(bool kept);
+
 /// Every call of that name returns the error, as on a system that does not support it; nullptr ends
 /// this.
 void refuse_calls(const char* name, int error_number = 0);

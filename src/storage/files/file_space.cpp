@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -56,12 +55,14 @@ bool is_surely_full(int descriptor, std::uint64_t from, std::uint64_t to) noexce
   struct statvfs disk {};
   if (::fstat(descriptor, &file) != 0 || ::fstatvfs(descriptor, &disk) != 0) return false;
   if (disk.f_blocks == 0) return false;  // the file system does not count blocks
-  const std::uint64_t blocks = ::geteuid() == 0 ? disk.f_bfree : disk.f_bavail;
   // Blocks that the file has beyond `from` bytes may already lie after its end, so they are
   // subtracted from what is needed.
   const auto own = static_cast<std::uint64_t>(file.st_blocks) * 512;
   const std::uint64_t behind_end = own - std::min(own, from);
-  return (to - from - std::min(to - from, behind_end)) / disk.f_frsize > blocks;
+  const std::uint64_t wanted = to - from - std::min(to - from, behind_end);
+  // Free blocks that are kept for root, or for one user or group, count for everybody: the system
+  // does not tell who may take them (on ext4: `tune2fs -u`, `-g`, or the right CAP_SYS_RESOURCE).
+  return wanted / disk.f_frsize > disk.f_bfree;
 }
 
 namespace {

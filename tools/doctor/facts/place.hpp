@@ -36,7 +36,7 @@ struct place_facts {
   known<mapping_support> reading;
   known<mapping_support> writing;  ///< for shared mappings
   std::uint64_t size_bytes = 0;
-  std::uint64_t free_bytes = 0;  ///< free bytes that this user may take
+  std::uint64_t free_bytes = 0;  ///< free bytes that every user may take
   std::uint64_t files = 0;       ///< most files that fit; 0 if only the space limits them
   std::uint64_t free_files = 0;
   std::string failure;  ///< the reason why nothing could be tried; else empty

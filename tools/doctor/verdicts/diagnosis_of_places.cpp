@@ -109,7 +109,7 @@ void judge_space(findings& list, const place_facts& facts) {
   const std::string value =
       fmt::format("{} of {}", format_bytes(facts.free_bytes), format_bytes(facts.size_bytes));
   if (facts.free_bytes < 64 * mebibyte)
-    list.problem("free space", value, "Commits fail with out_of_space: make room.");
+    list.problem("free space", value, "Commits may fail with out_of_space: make room.");
   else if (facts.free_bytes < 1024 * mebibyte)
     list.note("free space", value, "Replacing an array needs room for the old and the new one.");
   else list.ok("free space", value);
