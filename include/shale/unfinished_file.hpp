@@ -59,7 +59,8 @@ class unfinished_file {
   };
 
   /// Calls `body`, which makes the file at path(), inside a `creation`, and returns its result.
-  /// `body` may make other files too, and wait for threads that do.
+  /// `body` may make other files too, and wait for threads that do. Let it make the file empty, and
+  /// write the file afterwards: `publish` may miss bytes that are lost before `body` returns.
   /// Throws   invalid_argument (published, moved from, in a forked child; a null pointer or an
   ///          empty function object), and what `body` throws, as `naming_target` does
   template <class Body>
@@ -119,9 +120,12 @@ class unfinished_file {
   /// have. If it cannot get the group of the old file, group and others get only permissions that
   /// both had. If the list cannot be handed on, only the owner gets permissions.
   ///
-  /// The system reports a failed write only once. If the file was made in `create` or by
-  /// `create_file`, `publish` finds such a failure even if a flush or another process got the
-  /// report. For other files it misses a failure that was already reported to somebody else.
+  /// The system reports a failed write only once. `publish` finds a failure even if a flush or
+  /// another process got the report, but only from a certain time on: from its making, if
+  /// `create_file` made the file; from the return of `body`, if `create` called it and it made the
+  /// file in other ways; else from the first call of `publish`. It misses failures that were
+  /// reported to somebody else before that time. So a `body` that writes should sync the file
+  /// through the descriptor that wrote, and throw if that fails.
   /// Cost     a sync of the file and one of the folder
   /// Throws   invalid_argument (published, moved from, in a forked child); already_exists
   ///          (with `refuse`: the target was made meanwhile); io and out_of_space, also at each

@@ -399,6 +399,22 @@ TEST(UnfinishedFileThatLostBytes, IsNeverPublished) {
   EXPECT_EQ(files.names().size(), 0u);
 }
 
+// awaited.1: `create_file` announces the file before the function that calls it returns.
+TEST(UnfinishedFileThatLostBytes, IsNotPublishedIfItLostThemWhileItWasMade) {
+  const test::scratch_directory files;
+  unfinished_file file(files / "a.raw", existing_file::replace);
+  outcome flushed;
+  file.create([&] {
+    storage bytes = create_file(file.path(), 1 << 16);
+    bytes.data()[7] = std::byte{1};
+    test::refuse_calls("msync", EIO);
+    flushed = outcome_of([&] { bytes.flush(); });
+    test::refuse_calls(nullptr);
+  });
+  EXPECT_EQ(flushed.code, errc::io) << flushed.text;
+  EXPECT_EQ(outcome_of([&] { file.publish(); }).code, errc::io);
+}
+
 // Elements that must be copied, in a file that another process truncates before any one of the
 // calls.
 TEST(ForeignFileThatShrinks, WhileItIsCopiedIsAnError) {

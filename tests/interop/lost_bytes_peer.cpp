@@ -91,6 +91,19 @@ void publish_written(const disk& on) {
   require_lost([&] { file.publish(); }, "publishing");
 }
 
+// The file is made and written, and another process is told, before `create` returns.
+void publish_made_inside(const disk& on) {
+  unfinished_file file(on.folder + "/target", existing_file::replace);
+  file.create([&] {
+    storage bytes = create_file(file.path(), file_bytes);
+    on.fail(file.path());
+    store(bytes);
+    sync_elsewhere(file.path());
+  });
+  on.heal();
+  require_lost([&] { file.publish(); }, "publishing");
+}
+
 // Another kind of publisher, whose description was open all the time.
 void finish_npy(const disk& on) {
   npy_writer writer(on.folder + "/target", dtype::uint8, {index_t{file_bytes}});
@@ -129,6 +142,7 @@ void thin(const words& arguments) {
   each_way(on,
            {told::flush, told::flush_then_closed, told::closed_then_elsewhere, told::elsewhere});
   publish_written(on);
+  publish_made_inside(on);
   finish_npy(on);
   publish_sound(on);
 }

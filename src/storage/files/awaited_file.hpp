@@ -9,7 +9,8 @@
 // Invariants
 //   awaited.1  the description for the last sync is opened when the file gets its name, before its
 //              maker writes, and is used for nothing else; the record of errors that others in this
-//              process receive is made at the same time
+//              process receive is made at the same time. A file that its maker does not announce
+//              gets both in `look`: errors that others received before are not found
 //   awaited.2  an error is permanent: every later `sync` and `check` throws it
 //   awaited.3  if its maker announced the file, no other file that takes its name is ever watched:
 //              anyone who may write to the folder can exchange names at any time
@@ -52,7 +53,8 @@ class awaited_file {
   /// The same for an open file, which is looked at only if somebody awaits a file.
   static void appeared(const std::string& path, int made) noexcept;
 
-  /// Looks for a file that got the name without being announced. A file that is already watched
+  /// Looks for a file that got the name without being announced. Call it before the file is
+  /// written: errors that others have received by then are missed. A file that is already watched
   /// stays watched; if another file has taken its name, that one is watched instead, unless the
   /// first one was announced.
   void look() noexcept;
