@@ -27,6 +27,7 @@
 #include "support/random_tensors.hpp"
 #include "support/run_on.hpp"
 #include "support/scratch_directory.hpp"
+#include "support/temporary_folder.hpp"
 #include "support/tensor_tiles.hpp"
 
 namespace shale {
@@ -169,18 +170,16 @@ TEST_F(SortsInFiles, ElementsAreReadTwice) {
 TEST_F(SortsInFiles, ResultsAreWritableAndHaveNoName) {
   const test::scratch_directory folder;
   const tensor mapped = copies_.of(eval(astype(arange(100000), dtype::int32)));
-  const std::string before = std::getenv("TMPDIR") ? std::getenv("TMPDIR") : "";
-  ::setenv("TMPDIR", folder.path().c_str(), 1);
+  const test::temporary_folder in_it(folder.path().c_str());
   const tensor sorted = in_small_budget(sort, mapped, descending::yes);
   EXPECT_TRUE(sorted.is_contiguous());
   EXPECT_TRUE(sorted.writable());
   fill(sorted, 3);
   EXPECT_EQ(sorted.at({99999}).as<int>(), 3);
   EXPECT_EQ(folder.names(), std::vector<std::string>{});
-  ::setenv("TMPDIR", (folder / "missing").c_str(), 1);
+  const std::string missing = folder / "missing";
+  const test::temporary_folder nowhere(missing.c_str());
   EXPECT_EQ(code_of([&] { in_small_budget(sort, mapped); }), errc::not_found);
-  if (before.empty()) ::unsetenv("TMPDIR");
-  else ::setenv("TMPDIR", before.c_str(), 1);
 }
 
 TEST_F(SortsInFiles, ThatDoNotFitAreErrors) {

@@ -4,9 +4,7 @@
 #include <sys/statvfs.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,12 +12,14 @@
 #include "support/failures.hpp"
 #include "support/full_disk.hpp"
 #include "support/scratch_directory.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace shale {
 namespace {
 
 using detail::scratch_file;
 using test::code_of;
+using test::temporary_folder;
 
 std::vector<std::byte> some_bytes(std::size_t count, int first) {
   std::vector<std::byte> bytes(count);
@@ -27,26 +27,6 @@ std::vector<std::byte> some_bytes(std::size_t count, int first) {
     bytes[i] = static_cast<std::byte>(static_cast<std::size_t>(first) + i * 7);
   return bytes;
 }
-
-/// Gives TMPDIR a value, or none, and the one before back.
-class temporary_folder {
- public:
-  explicit temporary_folder(const char* value) {
-    if (const char* const now = std::getenv(name)) before_ = now;
-    set(value);
-  }
-  ~temporary_folder() { set(before_ ? before_->c_str() : nullptr); }
-  temporary_folder(const temporary_folder&) = delete;
-  temporary_folder& operator=(const temporary_folder&) = delete;
-
- private:
-  static constexpr const char* name = "TMPDIR";
-  static void set(const char* value) {
-    if (value != nullptr) ::setenv(name, value, 1);
-    else ::unsetenv(name);
-  }
-  std::optional<std::string> before_;
-};
 
 TEST(ScratchFile, GivesBackWhatWasWritten) {
   const test::scratch_directory folder;

@@ -12,9 +12,11 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <string>
 
 namespace shale::test {
 namespace {
@@ -28,6 +30,7 @@ std::atomic<int> number = 0;
 std::atomic<const char*> failed = nullptr;
 std::atomic<bool> unnamed_files = true;
 std::atomic<bool> blocks_kept = false;
+std::string network_folder;  // "" if there is none
 std::atomic<call_hook> hook_now = nullptr;
 std::atomic<const char*> refused = nullptr;
 std::atomic<int> refused_with = 0;
@@ -63,6 +66,12 @@ bool opening_fails(const char* name, int flags) noexcept {
   if (!wants_unnamed_file(flags) || unnamed_files) return fails(name);
   errno = EOPNOTSUPP;
   return true;
+}
+
+void seem_to_be_on_a_network(const char* path, struct statfs& about) noexcept {
+  constexpr auto nfs = static_cast<decltype(about.f_type)>(0x6969);
+  if (network_folder.empty()) return;
+  if (std::strncmp(path, network_folder.c_str(), network_folder.size()) == 0) about.f_type = nfs;
 }
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
@@ -110,6 +119,8 @@ void let_files_be_unnamed(bool allowed) { unnamed_files = allowed; }
 
 void keep_free_blocks(bool kept) { blocks_kept = kept; }
 
+void imitate_network_files(const std::string& folder) { network_folder = folder; }
+
 void refuse_calls(const char* name, int error_number) {
   refused_with = error_number;
   refused = name;
@@ -131,7 +142,6 @@ SHALE_WRAP(int, fstat, (int file, struct stat* about), file, about)
 SHALE_WRAP(int, stat, (const char* path, struct stat* about), path, about)
 SHALE_WRAP(int, fstatat, (int folder, const char* path, struct stat* about, int flags), folder,
            path, about, flags)
-SHALE_WRAP(int, fstatfs, (int file, struct statfs* about), file, about)
 SHALE_WRAP(int, fdatasync, (int file), file)
 SHALE_WRAP(int, fsync, (int file), file)
 SHALE_WRAP(int, ftruncate, (int file, off_t bytes), file, bytes)
@@ -172,6 +182,28 @@ int __wrap_close(int file) {
   if (!fails) return result;
   errno = failure;
   return -1;
+}
+
+int __real_fstatfs(int file, struct statfs* about);
+int __wrap_fstatfs(int file, struct statfs* about);
+int __wrap_fstatfs(int file, struct statfs* about) {
+  if (shale::test::fails("fstatfs")) return -1;
+  const int result = __real_fstatfs(file, about);
+  if (result != 0 || shale::test::network_folder.empty()) return result;
+  char link[32], path[4096] = "";
+  std::snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
+  if (::readlink(link, path, sizeof(path) - 1) > 0)
+    shale::test::seem_to_be_on_a_network(path, *about);
+  return 0;
+}
+
+int __real_statfs(const char* path, struct statfs* about);
+int __wrap_statfs(const char* path, struct statfs* about);
+int __wrap_statfs(const char* path, struct statfs* about) {
+  if (shale::test::fails("statfs")) return -1;
+  const int result = __real_statfs(path, about);
+  if (result == 0) shale::test::seem_to_be_on_a_network(path, *about);
+  return result;
 }
 
 int __real_fstatvfs(int file, struct statvfs* about);

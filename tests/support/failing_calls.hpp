@@ -39,6 +39,10 @@ void let_files_be_unnamed(bool allowed);
 /// does after `tune2fs -r`. It does not say for whom.
 void keep_free_blocks(bool kept);
 
+/// Files in that folder, which must have no links in its path, seem to lie on a network file system;
+/// "" ends this. Not while other threads make calls.
+void imitate_network_files(const std::string& folder);
+
 /// Every call of that name returns the error, as on a system that does not support it; nullptr ends
 /// this.
 void refuse_calls(const char* name, int error_number = 0);

@@ -1,9 +1,11 @@
 #include "data/target.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -20,6 +22,7 @@
 #include "shale/mapped_file.hpp"
 #include "shale/npy.hpp"
 #include "shale/npz.hpp"
+#include "shale/raw.hpp"
 #include "shale/rechunk.hpp"
 #include "shale/t7.hpp"
 #include "shale/unfinished_file.hpp"
@@ -71,11 +74,39 @@ tensor map_new_file(const unfinished_file& file, dtype type, const dims& shape) 
   return tensor(made, type, whole);
 }
 
+// Whether the file can be mapped for writing. On network file systems it cannot.
+bool can_be_mapped(const unfinished_file& file) {
+  const std::filesystem::path folder = std::filesystem::path(file.path()).parent_path();
+  return mapping_support_at(folder.string(), access::read_write) == mapping_support::mapped;
+}
+
+// A file for elements that are computed before `file` is written. It is never published. It lies
+// beside that file, or in the folder for temporary files if files beside it cannot be mapped.
+unfinished_file scratch_for(const std::string& file) {
+  unfinished_file beside(file, existing_file::replace);
+  if (can_be_mapped(beside)) return beside;
+  const char* const wanted = std::getenv("TMPDIR");
+  const std::string folder = wanted != nullptr && *wanted != '\0' ? wanted : "/var/tmp";
+  unfinished_file elsewhere(fmt::format("{}/shale-{}", folder, ::getpid()), existing_file::replace);
+  if (!can_be_mapped(elsewhere))
+    throw error(errc::unsupported, "computed elements need a file that can be mapped for writing",
+                {fmt::format("neither those beside {} nor those in {} can", file, folder),
+                 "the variable TMPDIR names another folder for temporary files"});
+  return elsewhere;
+}
+
 written write_npy_file(const address& target, const expr& values,
                        const std::optional<logical_dtype>& logical, const target_options& options) {
   require_replaceable(target.file, options);
-  npy_writer writer(target.file, values.dtype(), values.shape(),
-                    {.existing = options.existing(), .logical = logical});
+  const npy_write_options how{.existing = options.existing(), .logical = logical};
+  if (!can_be_mapped(unfinished_file(target.file, how.existing))) {
+    // Refuses, before the work, what npy files cannot hold.
+    format_npy_header({.dtype = values.dtype(), .shape = values.shape(), .logical = logical});
+    return add_computed(target.file, values, [&](const tensor& elements) {
+      replace_target([&] { write_npy(target.file, elements, how); });
+    });
+  }
+  npy_writer writer(target.file, values.dtype(), values.shape(), how);
   try {
     eval_into(writer.elements(), values);
   } catch (error& failure) {
@@ -89,6 +120,11 @@ written write_npy_file(const address& target, const expr& values,
 
 written write_raw_file(const address& target, const expr& values, const target_options& options) {
   unfinished_file file(target.file, options.existing());
+  if (!can_be_mapped(file)) {
+    return add_computed(target.file, values, [&](const tensor& elements) {
+      replace_target([&] { write_raw(target.file, elements, {.existing = options.existing()}); });
+    });
+  }
   const tensor elements = map_new_file(file, values.dtype(), values.shape());
   file.naming_target([&] {
     eval_into(elements, values);
@@ -290,7 +326,7 @@ void throw_exists(const std::string& shown) {
 
 written add_computed(const std::string& file, const expr& values,
                      const std::function<void(const tensor&)>& add) {
-  const unfinished_file scratch(file, existing_file::replace);
+  const unfinished_file scratch = scratch_for(file);
   const tensor elements = map_new_file(scratch, values.dtype(), values.shape());
   scratch.naming_target([&] {
     eval_into(elements, values);

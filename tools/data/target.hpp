@@ -78,7 +78,8 @@ written write_target(const address& target, const contents& source, const target
 
 /// Passes computed values to `add`, which writes them to `file` from front to back. In a ZIP file,
 /// the checksum of a member even precedes its bytes. Therefore the elements are first computed into
-/// a file of their own beside it, which may be larger than memory.
+/// a file of their own beside it, which may be larger than memory. If files there cannot be mapped
+/// for writing, it lies in the folder for temporary files: the one that TMPDIR names, or /var/tmp.
 /// Throws   what evaluation and `add` throw
 written add_computed(const std::string& file, const expr& values,
                      const std::function<void(const tensor&)>& add);

@@ -14,8 +14,10 @@
 #include "shale/functions.hpp"
 #include "shale/tensor.hpp"
 #include "shale/tile_source.hpp"
+#include "support/failing_calls.hpp"
 #include "support/failures.hpp"
 #include "support/scratch_directory.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace shale::tools {
 namespace {
@@ -52,6 +54,50 @@ TEST(Target, IsNamedByErrorsOfItsMapping) {
     EXPECT_NE(went.text.find("file " + target.file), std::string::npos) << went.text;
     EXPECT_EQ(went.text.find("partial"), std::string::npos) << went.text;
     EXPECT_EQ(files.names(), std::vector<std::string>{});
+  }
+}
+
+// Computed elements need a mapping that can be written, which network file systems do not have.
+class NetworkTarget : public testing::Test {
+ protected:
+  NetworkTarget() { test::imitate_network_files(network_.path()); }
+  ~NetworkTarget() override { test::imitate_network_files(""); }
+
+  test::scratch_directory network_, local_;
+  const expr values_ = arange(300000) * 3 - 7;
+};
+
+TEST_F(NetworkTarget, HoldsTheBytesOfALocalOne) {
+  const test::scratch_directory temporary;
+  const test::temporary_folder chosen(temporary.path().c_str());
+  for (const char* const name : {"x.npy", "x.npz", "x.npz:a", "x.t7", "x.t7:a", "x.raw"}) {
+    SCOPED_TRACE(name);
+    const address target = parse_address(network_ / name), usual = parse_address(local_ / name);
+    for (const bool replaces : {false, true}) {
+      const written done =
+          write_target(target, {.values = values_}, {.force = replaces, .form = {}});
+      EXPECT_EQ(done.type, dtype::int64);
+      EXPECT_EQ(done.stored_bytes, 2'400'000u);
+    }
+    write_target(usual, {.values = values_}, {.force = true, .form = {}});
+    EXPECT_TRUE(test::read_file(target.file) == test::read_file(usual.file));
+    const test::outcome again =
+        test::outcome_of([&] { write_target(target, {.values = values_}, {}); });
+    EXPECT_EQ(again.code, errc::already_exists) << again.text;
+    EXPECT_EQ(temporary.names(), std::vector<std::string>{});
+    std::filesystem::remove(target.file);
+    EXPECT_EQ(network_.names(), std::vector<std::string>{});
+  }
+}
+
+TEST_F(NetworkTarget, IsRefusedWithoutALocalFolder) {
+  const test::temporary_folder chosen(network_.path().c_str());
+  for (const char* const name : {"x.npy", "x.npz", "x.t7:a", "x.raw"}) {
+    const test::outcome went = test::outcome_of(
+        [&] { write_target(parse_address(network_ / name), {.values = values_}, {}); });
+    EXPECT_EQ(went.code, errc::unsupported) << went.text;
+    EXPECT_NE(went.text.find("TMPDIR"), std::string::npos) << went.text;
+    EXPECT_EQ(network_.names(), std::vector<std::string>{});
   }
 }
 
