@@ -2675,6 +2675,11 @@ MUTATIONS = [
              "an operand that is too large to be viewed is computed as a whole for every tile",
              "is_small ? input : make_staged(input)", "input",
              "RollingOfMany.LargeGraphs*"),
+    mutation("rows-staged-on-the-stack", "parallel/blocks/block_copy.cpp", "copy_staged",
+             "a large transposed block takes 68 KiB of the stack",
+             "of_thread<staged_rows>::find()",
+             "static_cast<staged_rows*>(__builtin_alloca(sizeof(staged_rows)))",
+             "RollingOperands.AreReadAcross*"),
 
     # ---- functions that are made of others -------------------------------------------------------
     mutation("infinite-distances-left-out", "ops/functions/expressions/statistics.cpp", "nanvar",
