@@ -34,7 +34,9 @@ struct tsqr_result {
 /// Cost     O(m n^2), in parallel: one read of `a`, and one more for each evaluation of q. A block
 ///          has max(4 n, 2^18 / n) rows. A matrix of shape (k, k) is kept for each block as long as
 ///          q is; if they take more than an eighth of the budget, they lie in a file without a name
-///          in the folder that TMPDIR names, or in /var/tmp
+///          in the folder that TMPDIR names, or in /var/tmp. If `a` is computed from a lazy factor
+///          of a matrix that is itself computed from one, `a` is computed as a whole first, and held
+///          in memory of the executor's pool as long as q is (docs/caveats.md, "Small stacks")
 /// Lifetime q keeps what `a` reads alive. What `a` reads must not change as long as q is evaluated,
 ///          so q is not evaluated into it. The pool of the executor outlives q
 /// Source   J. Demmel, L. Grigori, M. Hoemmen, J. Langou, Communication-optimal parallel and

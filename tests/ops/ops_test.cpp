@@ -18,8 +18,9 @@
 #include "shale/evaluate.hpp"
 #include "shale/executor.hpp"
 #include "shale/reductions.hpp"
+#include "shale/rolling.hpp"
+#include "shale/tall_qr.hpp"
 #include "support/failures.hpp"
-#include "support/instrumented.hpp"
 #include "support/random_tensors.hpp"
 #include "support/small_stack.hpp"
 
@@ -42,9 +43,7 @@ TEST(Fill, StoresIntoEveryElementAndNothingElse) {
   }
 }
 
-// docs/caveats.md says how much stack a calling thread needs. Sanitizers make frames larger.
 TEST(Copy, NeedsNoMoreStackThanIsStated) {
-  constexpr std::size_t stated = std::size_t{128} << 10;
   executor alone({.threads = 1});
   std::vector<tensor> from, to;
   for (const dtype type :
@@ -53,7 +52,7 @@ TEST(Copy, NeedsNoMoreStackThanIsStated) {
     to.push_back(tensor::zeros({700, 600}, type));
   }
   scalar total;
-  run_on_a_stack_of(instrumented ? 4 * stated : stated, [&] {
+  run_on_a_stack_of(stated_stack_bytes, [&] {
     const executor::scope within(alone);
     for (std::size_t k = 0; k < from.size(); ++k) copy(to[k], from[k].swapaxes(0, 1));
     total = eval(sum(expr(from[2]) * 2 + to[2].swapaxes(0, 1))).item();
@@ -61,6 +60,43 @@ TEST(Copy, NeedsNoMoreStackThanIsStated) {
   for (std::size_t k = 0; k < from.size(); ++k)
     EXPECT_TRUE(array_equal(to[k].swapaxes(0, 1), from[k])) << name(from[k].dtype());
   EXPECT_EQ(total, eval(sum(expr(from[2]) * 3)).item());
+}
+
+// nested.1: a lazy factor of a lazy factor, or windows of one, is evaluated by three evaluations on
+// one stack. The triangle of 2 q is 2, so its factor is q again.
+TEST(Eval, OfNestedFactorsNeedsNoMoreStackThanIsStated) {
+  constexpr index_t rows = 2000, columns = 40;
+  const tensor x =
+      eval(astype(arange(rows * columns) * 7919 % 10007, dtype::float64)).view({columns, rows});
+  executor alone({.threads = 1});
+  tensor q, of_q, of_both, mean_of_q, mean_of_both, sums;
+  run_on_a_stack_of(stated_stack_bytes, [&] {
+    const executor::scope within(alone);
+    const expr lazy = tsqr(expr(x).swapaxes(0, 1) * 2 + 1).q;
+    const expr nested = tsqr(lazy * 2).q;
+    q = eval(lazy);
+    of_q = eval(nested * 1);
+    of_both = eval(tsqr(nested * 2).q);
+    mean_of_q = eval(rolling_mean(lazy, 2, 0));
+    mean_of_both = eval(rolling_mean(nested, 2, 0));
+    sums = eval(sum(nested, {0}));
+  });
+  const auto wanted = elements_of<double>(q);
+  std::vector<double> means, totals(static_cast<std::size_t>(columns));
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (i >= totals.size()) means.push_back((wanted[i - totals.size()] + wanted[i]) / 2);
+    totals[i % totals.size()] += wanted[i];
+  }
+  const auto expect_near = [](const tensor& found, const std::vector<double>& numbers) {
+    const auto own = elements_of<double>(found);
+    ASSERT_EQ(own.size(), numbers.size());
+    for (std::size_t i = 0; i < own.size(); ++i) ASSERT_NEAR(own[i], numbers[i], 1e-10) << i;
+  };
+  expect_near(of_q, wanted);
+  expect_near(of_both, wanted);
+  expect_near(mean_of_q, means);
+  expect_near(mean_of_both, means);
+  expect_near(sums, totals);
 }
 
 TEST(Fill, StoresAnyNumberThatTheDtypeHolds) {

@@ -31,6 +31,7 @@
 #include "support/random_tensors.hpp"
 #include "support/run_on.hpp"
 #include "support/scratch_directory.hpp"
+#include "support/small_stack.hpp"
 #include "support/tensor_tiles.hpp"
 
 namespace shale {
@@ -505,6 +506,25 @@ TEST(RollingOperands, MayBeStagesAndRollingThemselves) {
   EXPECT_EQ(numbers(sum(rolling_sum(x, 60))), numbers(sum(x)));
   EXPECT_EQ(numbers(rolling_sum(x, 2).flip({0}).sliced(0, {.step = 58})),
             (std::vector<double>{117, 1}));
+}
+
+// A load transposes its operand on the stack of the pass that needs the tile. Less than is stated
+// must do, because other operands nest deeper.
+TEST(RollingOperands, AreReadAcrossTheirOrderOnASmallStack) {
+  const tensor values =
+      eval(astype(arange(600 * 700) * 7919 % 10007, dtype::float64)).view({600, 700});
+  const expr across = expr(std::shared_ptr<const tile_source>(
+                               std::make_shared<tensor_tiles>(values, dims{300, 350})))
+                          .swapaxes(0, 1);
+  executor alone({.threads = 1});
+  tensor found;
+  test::run_on_a_stack_of(test::stated_stack_bytes / 4 * 3, [&] {
+    const executor::scope within(alone);
+    found = eval(rolling_max(across, 7, 0));
+  });
+  expect_windows<double, double>(found, values.swapaxes(0, 1), 0, 7, [](auto first, auto end) {
+    return *std::max_element(first, end);
+  });
 }
 
 TEST(RollingErrors, AreInvalidArguments) {

@@ -21,11 +21,14 @@
 #include "shale/executor.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/reductions.hpp"
+#include "shale/rolling.hpp"
 #include "shale/tile_source.hpp"
+#include "support/counted_tiles.hpp"
 #include "support/failures.hpp"
 #include "support/oracle_matrices.hpp"
 #include "support/run_on.hpp"
 #include "support/scratch_directory.hpp"
+#include "support/small_stack.hpp"
 #include "support/tensor_tiles.hpp"
 
 namespace shale {
@@ -240,6 +243,41 @@ TEST_F(TsqrOfOneMatrix, WritesQIntoFilesAndTiles) {
   test::tensor_tiles tiles(kept, {7000, 5});
   eval_into(tiles, wanted_.q);
   EXPECT_TRUE(equal_bits(kept, q_));
+}
+
+// nested.1: the loads of factors of factors run on one stack, so no more than two of them nest. The
+// factor of an orthonormal matrix is that matrix.
+TEST(TsqrOfLazyFactors, NeedsLittleStackHoweverManyThereAre) {
+  random_choices choose(5);
+  const tensor a = random_numbers(choose, dtype::float64, {400, 3});
+  const tsqr_result first = tsqr(a);
+  executor alone({.threads = 1});
+  tensor q;
+  test::run_on_a_stack_of(4 * test::stated_stack_bytes, [&] {
+    const executor::scope within(alone);
+    expr last = first.q;
+    for (int k = 0; k < 100; ++k) last = tsqr(last).q;
+    q = eval(last);
+  });
+  expect_factors(a, {q, first.r}, "a hundred factors");
+}
+
+TEST(TsqrOfLazyFactors, ReadsTheOperandThroughTwoOfThem) {
+  const auto source = std::make_shared<test::counted_tiles>(300);
+  const expr a =
+      astype(expr(std::shared_ptr<const tile_source>(source)), dtype::float64).expand_dims(1);
+  const auto loads_of = [&](const expr& value) {
+    const int before = source->loads;
+    eval(value);
+    return source->loads - before;
+  };
+  const expr q = tsqr(a).q, of_q = tsqr(q).q, of_both = tsqr(of_q).q;
+  EXPECT_GT(loads_of(of_q), 0);
+  EXPECT_GT(loads_of(rolling_mean(q, 3, 0)), 0);
+  EXPECT_EQ(loads_of(of_both), 0);
+  const expr held = eval(of_q);
+  EXPECT_TRUE(equal_bits(eval(of_both), eval(tsqr(held).q)));
+  EXPECT_TRUE(equal_bits(eval(rolling_mean(of_q, 3, 0)), eval(rolling_mean(held, 3, 0))));
 }
 
 TEST(Tsqr, SpreadsWhatIsNotFinite) {

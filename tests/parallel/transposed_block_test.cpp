@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -58,13 +59,14 @@ TYPED_TEST(TransposedBlock, MovesEveryElementAndTouchesNoOther) {
 // Rows are shorter and longer than the piece of a row that is staged, and all rows fit in the
 // staged memory or not.
 TYPED_TEST(TransposedBlock, MayBeStoredRowByRow) {
+  const auto memory = std::make_unique<staged_rows>();
   const auto store = [](std::byte* to, const std::byte* from, std::size_t bytes) {
     std::memcpy(to, from, bytes);
   };
   for (const index_t rows : {1, 15, 16, 61, 200})
     for (const index_t columns : {1, 33, 256, 700, 4100})
       expect_transposed<TypeParam>(rows, columns, [&](auto... block) {
-        copy_transposed_staged<TypeParam>(block..., store);
+        copy_transposed_staged<TypeParam>(block..., *memory, store);
       });
 }
 

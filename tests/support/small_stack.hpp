@@ -7,7 +7,14 @@
 #include <cstddef>
 #include <functional>
 
+#include "support/instrumented.hpp"
+
 namespace shale::test {
+
+/// The stack that a thread which calls the library needs, as docs/caveats.md says. Sanitizers make
+/// frames larger, most of all those of many small objects.
+inline constexpr std::size_t stated_stack_bytes =
+    (std::size_t{128} << 10) * (instrumented ? 16U : 1U);
 
 inline void run_on_a_stack_of(std::size_t bytes, std::function<void()> body) {
   pthread_attr_t attributes;

@@ -58,10 +58,18 @@ void evaluate(std::vector<wanted_output> outputs, executor& on) {
       });
 }
 
+// Evaluates a small value, and returns whether it is one. It is never inlined: what it needs of the
+// stack would stay there while loads of tile sources evaluate their operands.
+[[gnu::noinline]] bool evaluated_as_small(const tensor& out, const node_ref& value, executor& on) {
+  small_evaluation small(out, value, on);
+  if (small.applies()) small.run();
+  return small.applies();
+}
+
 // Evaluates a value that has the output's shape.
 void evaluate(const tensor& out, const node_ref& value, executor& on) {
   check_isa();
-  if (small_evaluation small(out, value, on); small.applies()) return small.run();
+  if (evaluated_as_small(out, value, on)) return;
   std::vector<wanted_output> outputs;
   outputs.push_back({value, out, nullptr});
   evaluate(std::move(outputs), on);

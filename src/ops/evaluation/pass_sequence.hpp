@@ -119,10 +119,11 @@ class pass_sequence {
   // Runs the stages of one level. They do not read each other's results. Products, scans, results
   // that are tiles and reads of tiles share no pass. Each of them runs immediately, so that it
   // frees its operands before later stages allocate their results. The other stages join passes,
-  // which run when all passes of the level are known.
+  // which run when all passes of the level are known. It is never inlined: what it needs of the
+  // stack would stay there while loads of tile sources evaluate their operands.
   template <class Allocate, class Multiply, class Read, class Body>
-  void run_level(const stage_levels::value_type& stages, std::size_t level, Allocate allocate,
-                 Multiply multiply, Read read, Body body) {
+  [[gnu::noinline]] void run_level(const stage_levels::value_type& stages, std::size_t level,
+                                   Allocate allocate, Multiply multiply, Read read, Body body) {
     growing_passes passes(results_.values());
     const auto read_last = order_.read_last(readers_of(stages), level);
     std::size_t ended = 0;

@@ -438,9 +438,7 @@ node_ref make_rolling(const node_ref& input, reduction kind, index_t width, inde
   const reducer* found = find_reducer(kind, input->type);
   if (!found) throw_undefined(name_of(kind), input->type);
   shape[along] -= width - 1;
-  // Every tile of the result is computed from a view of the input.
-  const bool is_small = post_order(input).size() <= viewed_nodes_max;
-  auto from = std::make_shared<const stage>(stage{.input = is_small ? input : make_staged(input),
+  auto from = std::make_shared<const stage>(stage{.input = make_operand_of_parts(input),
                                                   .kind = kind,
                                                   .axes = {along},
                                                   .width = width,

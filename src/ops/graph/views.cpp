@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <vector>
 
+#include "ops/graph/nested_source.hpp"
 #include "shale/error.hpp"
 
 namespace shale::ops {
@@ -286,6 +288,13 @@ node_ref make_part(const node_ref& value, const region& box) {
   for (index_t axis = 0; axis < box.shape.size(); ++axis)
     map = map.narrow(axis, box.start[axis], box.shape[axis]);
   return make_view(value, map);
+}
+
+node_ref make_operand_of_parts(const node_ref& value) {
+  const std::vector<node_ref> order = post_order(value);
+  const bool is_large = order.size() > viewed_nodes_max;
+  const bool is_deep = deepest_source(order) >= nested_depth_max;
+  return is_large || is_deep ? make_staged(value) : value;
 }
 
 node_ref make_reshape(const node_ref& value, const dims& wanted) {

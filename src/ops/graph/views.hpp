@@ -19,6 +19,11 @@ node_ref make_view(const node_ref& value, const axis_map& map);
 /// The elements of a node in a box, which lies inside its shape.
 node_ref make_part(const node_ref& value, const region& box);
 
+/// The node as an operand of a tile source, whose loads evaluate parts of it. It is staged if its
+/// graph is so large that no part should copy it, or if it reads a source that must not nest deeper
+/// (nested.1).
+node_ref make_operand_of_parts(const node_ref& value);
+
 /// The elements in row-major order in another shape. If strides cannot express the view, the node
 /// is staged.
 node_ref make_reshape(const node_ref& value, const dims& shape);

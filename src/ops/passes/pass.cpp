@@ -95,6 +95,21 @@ void fold_operands_of(const parallel::unit& here, const tape& program,
   else here.for_each_block(body);
 }
 
+// Scans the values of a block, which the tape computes, and writes the results to operand 0. It is
+// never inlined: the buffer of scan_past_the_cache would lie on the stack under every kernel.
+[[gnu::noinline]] void scan_values(const parallel::unit& here, const tape& program,
+                                   const reduction_states& states, const scanner& scan,
+                                   const tape_block& block,
+                                   const parallel::block_position& position) {
+  const tape::block_values results{block.data[0], block.strides_bytes[0],
+                                   block.strides_bytes[block.operands]};
+  const tape::block_values own_states = states_of(here, position, states, 0);
+  const tape::block_values values = program.value(0, block);
+  if (here.nontemporal_buffer && can_scan_past_the_cache(scan, results, own_states, block.inner))
+    return scan_past_the_cache(scan, results, own_states, values, block.inner, block.outer);
+  scan_block(scan, results, own_states, values, block.inner, block.outer);
+}
+
 // Runs the tape over every block of a unit. With reductions or a scan, folds the values that it
 // computes into the unit's states. In the second step of a scan, writes the results to operand 0.
 void run_tape(const parallel::unit& here, const tape& program, const reduction_states* states,
@@ -118,14 +133,8 @@ void run_tape(const parallel::unit& here, const tape& program, const reduction_s
                            .scratch = here.scratch};
     program.run(block, {.nontemporal_buffer = here.nontemporal_buffer, .prefetch = prefetch});
     if (!states) return;
-    if (here.step == parallel::unit_step::scan) {
-      const tape::block_values results{data[0], strides[0], strides[operands]};
-      const tape::block_values block_states = states_of(here, position, *states, 0);
-      if (here.nontemporal_buffer && can_scan_past_the_cache(*scan, results, block_states, inner))
-        return scan_past_the_cache(*scan, results, block_states, program.value(0, block), inner,
-                                   outer);
-      return scan_block(*scan, results, block_states, program.value(0, block), inner, outer);
-    }
+    if (here.step == parallel::unit_step::scan)
+      return scan_values(here, program, *states, *scan, block, position);
     fold_values(here, program, *states, block, position, true);
   });
 }

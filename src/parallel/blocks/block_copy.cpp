@@ -11,6 +11,7 @@
 #include "parallel/blocks/staged_transpose.hpp"
 #include "parallel/blocks/transposed_block.hpp"
 #include "parallel/plan/plan.hpp"
+#include "parallel/threads/of_thread.hpp"
 
 namespace shale::parallel {
 
@@ -40,11 +41,17 @@ bool is_staged(index_t inner, index_t outer) {
   return inner * outer * static_cast<index_t>(sizeof(Item)) >= staged_block_bytes_min;
 }
 
-// Copies a large transposed block; `store` stores a piece of a row.
+// Copies a large transposed block; `store` stores a piece of a row. Rows are put together in memory
+// that the thread keeps, not on the stack: a load of a tile source copies on the stack of the pass
+// that needs the tile. The copy calls no code that could begin another copy, so one such memory is
+// enough for each thread. If there is none, the block is copied line by line.
 template <class Item, class Store>
 void copy_staged(std::byte* const* data, const index_t* strides, index_t inner, index_t outer,
                  Store store) {
-  copy_transposed_staged<Item>(data[0], strides[2], data[1], strides[1], inner, outer, store);
+  if (staged_rows* const memory = of_thread<staged_rows>::find())
+    return copy_transposed_staged<Item>(data[0], strides[2], data[1], strides[1], inner, outer,
+                                        *memory, store);
+  copy_transposed<Item>(data[0], strides[2], data[1], strides[1], inner, outer);
 }
 
 void store_as_usual(std::byte* to, const std::byte* from, std::size_t bytes) {

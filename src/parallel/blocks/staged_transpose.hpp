@@ -17,23 +17,30 @@ namespace shale::parallel {
 /// Smaller blocks may stay in a cache, and are no faster with this copy.
 inline constexpr index_t staged_block_bytes_min = index_t{128} << 10;
 
+/// The memory in which rows of the target are put together: 64 rows of 1 KiB, 32 of 2 KiB or 16 of
+/// 4 KiB, each with one line more than it needs. Rows a power of two apart would share few cache
+/// sets.
+struct staged_rows {
+  static constexpr index_t size_bytes = index_t{68} << 10;
+  alignas(transposing::line_bytes) std::byte bytes[size_bytes];
+};
+
 /// Copies as copy_transposed does. `store(to, from, bytes)` stores a piece of a row of the target.
-/// Cost     68 KiB of the stack
+/// Nobody else may use `memory` meanwhile.
 template <class Word, class Store>
 void copy_transposed_staged(std::byte* to, index_t to_row, const std::byte* from,
-                            index_t from_column, index_t columns, index_t rows, Store store) {
+                            index_t from_column, index_t columns, index_t rows, staged_rows& memory,
+                            Store store) {
   using namespace transposing;
   constexpr auto width = static_cast<index_t>(sizeof(Word));
-  // 64 rows of 1 KiB, 32 of 2 KiB or 16 of 4 KiB, each with one line more than it needs: rows a
-  // power of two apart would share few cache sets.
-  constexpr index_t staged_bytes = index_t{68} << 10;
+  constexpr index_t staged_bytes = staged_rows::size_bytes;
   // Rows are read by pairs of squares, so a piece is so short that a pair fits.
   constexpr index_t square_rows = 2 * side_of<Word>, read_columns = square_rows;
   constexpr index_t piece_bytes =
       std::min<index_t>(4096, (staged_bytes / square_rows / line_bytes - 1) * line_bytes);
   constexpr index_t piece_columns = piece_bytes / width;
   static_assert(staged_bytes / (piece_bytes + line_bytes) >= square_rows);
-  alignas(line_bytes) std::byte staged[staged_bytes];
+  std::byte* const staged = memory.bytes;
   for (index_t column = 0; column < columns; column += piece_columns) {
     const index_t count = std::min(piece_columns, columns - column);
     const index_t staged_row = ceil_div(count * width, line_bytes) * line_bytes + line_bytes;

@@ -86,14 +86,12 @@ expr transformed(const node_ref& input, const node_ref& kernel, const dims& befo
                  const dims& shape) {
   const node_ref weights =
       make_contiguous(make_cast(make_cast(kernel, input->type), dtype::complex128));
-  // Every tile of the result is computed from a view of the input.
-  const bool is_small = post_order(input).size() <= viewed_nodes_max;
-  auto from = std::make_shared<const detail::stage>(
-      detail::stage{.input = is_small ? input : make_staged(input),
-                    .factor = weights,
-                    .before = before,
-                    .shape = shape,
-                    .type = input->type});
+  auto from =
+      std::make_shared<const detail::stage>(detail::stage{.input = make_operand_of_parts(input),
+                                                          .factor = weights,
+                                                          .before = before,
+                                                          .shape = shape,
+                                                          .type = input->type});
   return expr_of(make_node(input->type, shape, detail::staged_leaf{std::move(from)}));
 }
 

@@ -9,6 +9,7 @@
 #include "core/saturating.hpp"
 #include "ops/evaluation/computed_stages.hpp"
 #include "ops/functions/operands/held_operand.hpp"
+#include "ops/graph/nested_source.hpp"
 #include "ops/graph/views.hpp"
 #include "ops/linalg/blas_buffer.hpp"
 #include "ops/linalg/blas_kernels.hpp"
@@ -32,12 +33,9 @@ constexpr index_t rows_by_width = 4;
 /// Stands for a block that has an element that is refused.
 constexpr lapack::integer not_finite_block = 1;
 
-/// An operand whose parts can be evaluated one by one, without stages. Large graphs are computed as
-/// a whole, because each part is a copy of the graph.
+/// An operand whose parts can be evaluated one by one, without stages.
 node_ref node_of_parts(const expr& elements) {
-  const node_ref& own = node_of(elements);
-  const bool is_small = post_order(own).size() <= viewed_nodes_max;
-  return node_of(with_computed_stages(is_small ? elements : expr_of(make_staged(own))));
+  return node_of(with_computed_stages(expr_of(make_operand_of_parts(node_of(elements)))));
 }
 
 bool is_read_in_place(const node_ref& elements) {
@@ -159,6 +157,7 @@ tall_matrix::tall_matrix(const expr& elements, const row_blocks& cut, const char
     : cut_(cut),
       function_(function),
       elements_(node_of_parts(elements)),
+      source_depth_(1 + deepest_source(post_order(elements_.operand()))),
       is_in_place_(is_read_in_place(elements_.operand())) {}
 
 tensor tall_matrix::held(index_t first_block, index_t count) const {
@@ -354,7 +353,7 @@ void tall_factors<T>::store_q(index_t number, const std::optional<tensor>& turne
 namespace {
 
 template <class T>
-class tall_q final : public tile_source {
+class tall_q final : public tile_source, public nested_source {
  public:
   tall_q(std::shared_ptr<const tall_factors<T>> factors, std::optional<tensor> turned)
       : factors_(std::move(factors)),
@@ -365,6 +364,7 @@ class tall_q final : public tile_source {
   shale::dtype dtype() const noexcept override { return dtype_of<T>(); }
   const dims& shape() const noexcept override { return shape_; }
   const dims& tile_shape() const noexcept override { return tile_shape_; }
+  int depth() const noexcept override { return factors_->source_depth(); }
 
   void load(const dims& tile, const tensor& values) const override {
     shale::detail::allocating([&] { factors_->store_q(tile[0], turned_, values); });

@@ -55,6 +55,9 @@ class tall_matrix {
   const row_blocks& cut() const noexcept { return cut_; }
   const char* function() const noexcept { return function_; }
 
+  /// The depth of a source whose loads read the matrix (nested_source.hpp).
+  int source_depth() const noexcept { return source_depth_; }
+
   /// The rows of some blocks.
   /// Throws   as `eval`
   /// Threads  any
@@ -75,6 +78,7 @@ class tall_matrix {
   row_blocks cut_;
   const char* function_;
   operand_parts elements_;
+  int source_depth_;
   bool is_in_place_;
 };
 
@@ -106,6 +110,7 @@ class tall_factors {
   /// The triangle, row-major.
   const tensor& r() const noexcept { return r_; }
   const row_blocks& cut() const noexcept { return matrix_->cut(); }
+  int source_depth() const noexcept { return matrix_->source_depth(); }
 
   /// The adjoint of the matrix, times q. Requires that factors were kept. Reads the matrix once.
   /// Shape    (columns of the matrix, columns of q); column-major without gaps
