@@ -56,7 +56,8 @@ struct binned_counts {
 /// are not counted. Elements and edges are compared in float64.
 /// If bins are narrower than the distance of two float64, some edges are equal.
 /// Shape    [bins]: int64, or float64 with weights or density
-/// Cost     one product for each element, or a binary search where edges are equal
+/// Cost     one product for each element, or a binary search where edges are equal or the width of
+///          the range overflows
 /// Throws   invalid_argument also for bins <= 0, a range that is not finite or not in order, and
 ///          NaN or infinite elements if the range is taken from them
 binned_counts histogram(const expr& x, index_t bins = 10, const histogram_options& options = {});

@@ -141,6 +141,21 @@ TEST(ExprMade, RangesReachTheEndsOfTheirNumbers) {
   EXPECT_EQ(arange(3.0, 3.0, endless).size(), 0);
 }
 
+// Long double holds the product of the last step, which double does not.
+TEST(ExprMade, RangesMayBeWiderThanTheLargestNumber) {
+  const double end = 1.5e308, step = 1e308;
+  const double last = static_cast<double>(2 * static_cast<long double>(step) - end);
+  EXPECT_EQ(elements_of<double>(eval(arange(-end, end, step))),
+            (std::vector<double>{-end, -end + step, last}));
+  EXPECT_EQ(elements_of<double>(eval(arange(end, -end, -step))),
+            (std::vector<double>{end, end - step, -last}));
+  EXPECT_EQ(arange(-end, end, step, dtype::float32).dtype(), dtype::float32);
+  EXPECT_EQ(elements_of<double>(eval(arange(-end, end, std::numeric_limits<double>::infinity()))),
+            std::vector<double>{-end});
+  EXPECT_EQ(arange(-end, end, -step).size(), 0);
+  EXPECT_EQ(code_of([&] { arange(-end, end, 1.0); }), errc::invalid_argument);
+}
+
 TEST(ExprMade, FullTilesRepeatsAndConcats) {
   EXPECT_EQ(elements_of<float>(eval(full({2, 2}, 1.5, dtype::float32))),
             (std::vector<float>{1.5, 1.5, 1.5, 1.5}));

@@ -348,6 +348,21 @@ TEST(SpacedNumbers, EndExactlyWhereTheySay) {
   EXPECT_EQ(code_of([] { linspace(0, 1, -1); }), errc::invalid_argument);
 }
 
+TEST(SpacedNumbers, BetweenEndsThatAreFarApartAreFinite) {
+  for (const double end : {1.5e308, -1.5e308, std::numeric_limits<double>::max()})
+    for (const index_t count : {2, 3, 5, 1001}) {
+      const auto got = elements_of<double>(eval(linspace(-end, end, count)));
+      ASSERT_EQ(static_cast<index_t>(got.size()), count);
+      EXPECT_EQ(got.front(), -end);
+      EXPECT_EQ(got.back(), end);
+      for (std::size_t k = 0; k < got.size(); ++k)
+        EXPECT_NEAR(got[k] / end, 2 * static_cast<double>(k) / (static_cast<double>(count) - 1) - 1,
+                    1e-15);
+    }
+  expect_near(linspace(0, infinity, 3), {0, infinity, infinity});
+  expect_near(linspace(-infinity, 1, 3), {-infinity, -infinity, 1});
+}
+
 TEST(Roll, MovesElementsRoundTheAxis) {
   random_choices choose(4);
   for (int round = 0; round < 100; ++round) {

@@ -26,12 +26,21 @@ dtype range_dtype(const scalar& a, const scalar& b, const scalar& c) {
   return dtype::int64;
 }
 
+// Whether the distance between two finite numbers is infinite.
+bool are_far_apart(double a, double b) {
+  return std::isfinite(a) && std::isfinite(b) && !std::isfinite(b - a);
+}
+
 }  // namespace
 
 expr arange(scalar start, scalar stop, scalar step, std::optional<dtype> type) {
   const dtype natural = range_dtype(start, stop, step);
   if (step == scalar(0)) throw error(errc::invalid_argument, "arange: the step is 0");
   index_t count = 0;
+  // The halves of numbers that are far apart are exact, and so is the double of their range.
+  const bool is_halved =
+      natural == dtype::float64 && are_far_apart(start.as<double>(), stop.as<double>());
+  const double unit = is_halved ? 0.5 : 1;
   const auto too_long = [&] {
     throw error(errc::invalid_argument, "arange: too many elements",
                 {start.to_string() + " to " + stop.to_string() + " by " + step.to_string()});
@@ -53,8 +62,8 @@ expr arange(scalar start, scalar stop, scalar step, std::optional<dtype> type) {
       count = static_cast<index_t>(steps);
     }
   } else {
-    const double distance = stop.as<double>() - start.as<double>();
-    const double steps = distance / step.as<double>();
+    const double distance = stop.as<double>() * unit - start.as<double>() * unit;
+    const double steps = distance / (step.as<double>() * unit);
     if (!(std::ceil(steps) < 0x1p62)) too_long();  // even if it is NaN
     // If the step is so large that the quotient rounds to 0, the range has one number, its first.
     const bool only_first = steps == 0 && distance != 0 && !std::signbit(steps);
@@ -65,13 +74,15 @@ expr arange(scalar start, scalar stop, scalar step, std::optional<dtype> type) {
   const dims shape{count};
   const auto widened = [&](const scalar& number) {
     return natural == dtype::int64 ? scalar(number.as<std::int64_t>())
-                                   : scalar(number.as<double>());
+                                   : scalar(number.as<double>() * unit);
   };
   auto made = allocating([&] {
     return make_node(natural, shape,
                      detail::range_leaf{widened(start), widened(step), axis_map::identity(shape)});
   });
-  return type ? astype(expr_of(std::move(made)), *type) : expr_of(std::move(made));
+  const expr range = expr_of(std::move(made));
+  const expr numbers = is_halved ? 2 * range : range;
+  return type ? astype(numbers, *type) : numbers;
 }
 expr arange(scalar stop) {
   return arange(kind(stop.dtype()) == dtype_kind::floating ? scalar(0.0) : scalar(0), stop);
@@ -100,8 +111,9 @@ expr linspace(double start, double stop, index_t count) {
                   {"got " + std::to_string(count)});
     const expr k = arange(count);
     if (count < 2) return k + start;
-    const double step = (stop - start) / static_cast<double>(count - 1);
-    return where(k == count - 1, stop, k * step + start);
+    const double distance = stop - start, steps = static_cast<double>(count - 1);
+    if (!std::isfinite(distance)) return lerp(start, stop, k / steps);
+    return where(k == count - 1, stop, k * (distance / steps) + start);
   });
 }
 

@@ -75,11 +75,15 @@ class bins_of_values {
 
   bins_of_values(value_range range, index_t bins)
       : edges_(static_cast<std::size_t>(bins) + 1), equal_(true) {
-    const double width = (range.high - range.low) / static_cast<double>(bins);
+    const double distance = range.high - range.low;
+    // The distance may overflow, that of the halves does not.
+    const double unit = std::isfinite(distance) ? 1 : 0.5;
+    const double low = range.low * unit;
+    const double width = (range.high * unit - low) / static_cast<double>(bins);
     for (std::size_t i = 0; i < edges_.size(); ++i)
-      edges_[i] = std::min(range.low + width * static_cast<double>(i), range.high);
+      edges_[i] = std::min((low + width * static_cast<double>(i)) / unit, range.high);
     edges_.back() = range.high;
-    per_value_ = static_cast<double>(bins) / (range.high - range.low);
+    per_value_ = static_cast<double>(bins) / distance;
   }
 
   index_t count() const { return static_cast<index_t>(edges_.size()) - 1; }
@@ -90,7 +94,8 @@ class bins_of_values {
     if (value == edges_.back()) return count() - 1;
     if (!equal_) return found(value);
     // The product is rounded, so the bin may be a neighbour of the right one. If bins are narrower
-    // than the distance of floats, runs of edges are equal, and it may be far away.
+    // than the distance of floats, runs of edges are equal, and it may be far away; so it may be if
+    // the distance of the ends overflows, and the factor is 0.
     const double scaled = (value - edges_.front()) * per_value_;
     index_t bin =
         scaled < static_cast<double>(count()) ? static_cast<index_t>(scaled) : count() - 1;
@@ -250,7 +255,7 @@ value_range range_of(const expr& x, const std::optional<value_range>& given) {
     const std::vector<tensor> found = eval_all(ends);
     range = {found[0].item().as<double>(), found[1].item().as<double>()};
   }
-  if (!std::isfinite(range.high - range.low))
+  if (!std::isfinite(range.low) || !std::isfinite(range.high))
     throw error(errc::invalid_argument, "histogram needs a range that is finite",
                 {"got " + std::to_string(range.low) + " to " + std::to_string(range.high),
                  "give options.range if some elements are NaN or infinite"});

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "ops/kernels/elementwise/loops.hpp"
+#include "ops/kernels/elementwise/rounding_error.hpp"
 #include "ops/kernels/strided/reduce_strided.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
@@ -63,15 +64,6 @@ struct sum_with_errors {
     return total - total == 0 ? total : high;
   }
 };
-
-/// Returns the error of sum = a + b. The result is exact: a + b == sum + error without rounding, if
-/// nothing overflows. The method needs no assumption on the sizes of a and b.
-/// Source   D. E. Knuth, The Art of Computer Programming 2, section 4.2.2
-template <class Number>
-inline Number rounding_error(Number a, Number b, Number sum) {
-  const Number part = sum - a;
-  return (a - (sum - part)) + (b - part);
-}
 
 inline sum_with_errors add(sum_with_errors a, sum_with_errors b) {
   const double high = a.high + b.high;
