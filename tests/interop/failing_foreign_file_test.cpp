@@ -132,7 +132,7 @@ TEST_P(FailingForeignFile, AFullDiskLeavesTheOldOrTheNewFile) {
 
 TEST_P(FailingForeignFile, IsWrittenAfterOneInterruption) {
   fail_each(failing::once, EINTR, [&](const outcome& went, const std::string& failed) {
-    for (const char* const repeated : {"pwrite", "open", "posix_fallocate", "close"})
+    for (const char* const repeated : {"pwrite", "openat", "posix_fallocate", "close"})
       if (failed == repeated) return !went.code.has_value();
     // A sync is not repeated after EINTR. The system never interrupts the other calls.
     return !went.code || went.code == errc::io || failed == "mmap";

@@ -200,7 +200,7 @@ storage map_file(int descriptor, const map_options& options) {
       throw error(errc::access_denied, "the descriptor does not allow the requested access",
                   {fmt::format("file {}", path), mode == O_WRONLY ? "it is open for writing only"
                                                                   : "it is open for reading only"});
-    file_descriptor own(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+    file_descriptor own = detail::duplicate(descriptor);
     if (!own) throw_unopened(path, errno);
     return map_open_file(std::move(own), path, options);
   });
