@@ -192,7 +192,7 @@ container_file container_file::create(const bound_path& place,
     made->id = options.id ? *options.id : uuid::random();
     os_result result =
         uninterrupted([&] { return files.create_unnamed(place.name(), options.mode, made->data); });
-    if (result < 0) throw failure("cannot create file", result, path);
+    if (result < 0) throw opening_failure("cannot create file", result, path);
     if (!options.sole_host) require_local(*made->data, path);
     made->identity = identity_of(*made->data, path);
     // The zeros are written, not only reserved. If the first write to reserved space fails, ext4

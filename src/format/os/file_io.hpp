@@ -58,3 +58,7 @@ std::unique_ptr<open_file> open_unshared(const bound_path& place);
 error failure(const char* operation, os_result result, const std::string& path);
 
 }  // namespace shale::format
+/// The error if a file cannot be opened or made. If the file system is read-only, that is
+/// access_denied, where `failure` says io.
+error opening_failure(const char* operation, os_result result, const std::string& path);
+

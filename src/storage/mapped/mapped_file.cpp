@@ -164,7 +164,10 @@ storage replace_file(const std::string& path, std::size_t bytes,
     created.made(file.get());
     if (may_replace) hand_on_permissions(file.get(), before, options.mode);
     storage mapped = map_created(std::move(file), target, bytes, options);
-    if (::rename(created.path().c_str(), target.c_str()) != 0) throw_unopened(path, errno);
+    if (::rename(created.path().c_str(), target.c_str()) != 0)
+      throw error::from_errno(detail::code_for_opened_file(errno),
+                              "the new file could not take the name", errno,
+                              {fmt::format("file {}", path)});
     created.keep();
     detail::awaited_file::appeared(path, created.identity());
     return mapped;

@@ -70,7 +70,7 @@ scratch_file::scratch_file(std::uint64_t bytes, const std::string& folder) : fol
 
 void scratch_file::throw_failed(const char* message, int failure, std::uint64_t offset) const {
   error failed =
-      error::from_errno(code_for_errno(failure), message, failure,
+      error::from_errno(code_for_opened_file(failure), message, failure,
                         {fmt::format("a temporary file in {}, byte {}", folder_, offset)});
   if (failed.code() == errc::out_of_space) failed.add_detail(advice);
   throw failed;
