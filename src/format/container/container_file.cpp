@@ -206,12 +206,13 @@ container_file container_file::create(const bound_path& place,
     transaction first(std::make_shared<writer>(made));
     first.commit();
 
+    const auto folder = open_directory_of(place);
     result = uninterrupted([&] { return files.link(*made->data, place.name()); });
     if (result < 0) throw failure("cannot give the container its name", result, path);
     // It may be an unfinished file of this process.
     shale::detail::awaited_file::appeared(path, made->data->descriptor());
     try {
-      result = files.sync_directory_of(place.name());  // never repeated: see sync_failure
+      result = folder->sync_names();  // never repeated: see sync_failure
       if (result < 0) throw failure("cannot make the container's name durable", result, path);
       container_file opened = open(place, open_access::write, {.sole_host = options.sole_host});
       if (named) named();

@@ -121,4 +121,12 @@ std::unique_ptr<open_file> open_unshared(const bound_path& place) {
   return opened;
 }
 
+std::unique_ptr<open_directory> open_directory_of(const bound_path& place) {
+  std::unique_ptr<open_directory> opened;
+  const os_result result =
+      uninterrupted([&] { return place.files().open_directory_of(place.name(), opened); });
+  if (result < 0) throw opening_failure("cannot open the file's directory", result, place.shown());
+  return opened;
+}
+
 }  // namespace shale::format

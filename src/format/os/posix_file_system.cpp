@@ -69,6 +69,12 @@ struct directory {
   directory& operator=(const directory&) = delete;
 };
 
+struct posix_directory final : open_directory {
+  directory held;
+
+  os_result sync_names() noexcept override { return answer(::fsync(held.descriptor)); }
+};
+
 struct flock lock_request(short type, std::uint64_t first, std::uint64_t bytes) noexcept {
   struct flock request {};
   request.l_type = type;
@@ -437,16 +443,16 @@ class posix_file_system final : public file_system {
     return answer(::unlinkat(folder(), path.c_str(), 0));
   }
 
-  os_result sync_directory_of(const std::string& path) noexcept override {
+  os_result open_directory_of(const std::string& path,
+                              std::unique_ptr<open_directory>& opened) noexcept override {
     return unless_out_of_memory([&]() -> os_result {
       const std::string around = shale::detail::directory_of(path);
-      int descriptor;  // opening may be repeated, but not the sync
-      do descriptor = ::openat(folder(), around.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-      while (descriptor < 0 && errno == EINTR);
-      if (descriptor < 0) return -errno;
-      const os_result result = answer(::fsync(descriptor));
-      ::close(descriptor);
-      return result;
+      auto made = std::make_unique<posix_directory>();
+      made->held.descriptor =
+          shale::detail::open_at(folder(), around.c_str(), O_RDONLY | O_DIRECTORY);
+      if (made->held.descriptor < 0) return -errno;
+      opened = std::move(made);
+      return 0;
     });
   }
 
