@@ -47,7 +47,7 @@ storage map_file(const std::string& path, const map_options& options = {});
 /// Maps the file of an open descriptor, which stays the caller's. The mapping shares its open file
 /// description, so locks on that are held until the mapping ends.
 /// Throws   as for a path; invalid_argument (no open descriptor), access_denied (the descriptor was
-///          opened for another kind of access)
+///          opened for another kind of access, or with O_PATH)
 storage map_file(int descriptor, const map_options& options = {});
 
 /// How `map_file` treats a file. It depends on the file system (docs/storage.md).

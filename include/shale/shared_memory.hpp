@@ -77,7 +77,8 @@ struct shared_segment {
   bool dead = false;      ///< the processes that would have removed the name were killed
 };
 
-/// The segments that this process may open and whose names begin with `prefix`, sorted by name.
+/// The segments that this process may open and whose names begin with `prefix`, sorted by name. A
+/// file that another program gave a name which no segment can have is left out.
 /// Throws   access_denied, io (no descriptors left, /dev/shm)
 std::vector<shared_segment> list_shared(std::string_view prefix = {});
 

@@ -52,12 +52,12 @@ void output_file::publish() {
   // The sync uses the descriptor that wrote: a descriptor that is opened later may miss errors of
   // earlier writes.
   if (::fsync(descriptor_.get()) != 0)
-    throw error::from_errno(code_for_errno(errno), "cannot make durable (fsync)", errno,
-                            {"file " + pending_.target()});
+    throw error::from_errno(detail::code_for_opened_file(errno), "cannot make durable (fsync)",
+                            errno, {"file " + pending_.target()});
   // Some network file systems report errors of delayed writes at close.
   const int failure = ::close(descriptor_.release()) == 0 ? 0 : errno;
   if (failure != 0 && failure != EINTR)
-    throw error::from_errno(code_for_errno(failure), "cannot close file", failure,
+    throw error::from_errno(detail::code_for_opened_file(failure), "cannot close file", failure,
                             {"file " + pending_.target()});
   pending_.publish_durable();
 }
@@ -77,7 +77,7 @@ void output_file::write_at(std::span<const std::byte> bytes, std::uint64_t offse
                  std::min(bytes.size() - done, write_bytes_max), static_cast<off_t>(offset + done));
     if (put < 0) {
       if (errno == EINTR) continue;
-      throw error::from_errno(code_for_errno(errno), "cannot write file", errno,
+      throw error::from_errno(detail::code_for_opened_file(errno), "cannot write file", errno,
                               {fmt::format("file {}, byte {}", pending_.target(), offset + done)});
     }
     done += static_cast<std::size_t>(put);

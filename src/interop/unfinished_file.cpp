@@ -351,8 +351,8 @@ void unfinished_file::take_name() {
     // If the file system does not know the flag: making a hard link never replaces a file either.
     if (errno != EINVAL || flags == 0 || ::linkat(folder, temporary, folder, to, 0) != 0) {
       if (errno == EEXIST) throw_exists(target_);
-      throw error::from_errno(code_for_errno(errno), "cannot give the finished file its name",
-                              errno, {"file " + target_});
+      throw error::from_errno(detail::code_for_opened_file(errno),
+                              "cannot give the finished file its name", errno, {"file " + target_});
     }
     here->partial.remove();
   }

@@ -10,8 +10,10 @@
 #include "array/test_support.hpp"
 #include "shale/array.hpp"
 #include "shale/container.hpp"
+#include "shale/mapped_file.hpp"
 #include "shale/memory_pool.hpp"
 #include "shale/writable_array.hpp"
+#include "support/system_page.hpp"
 
 namespace shale {
 namespace {
@@ -317,6 +319,19 @@ TEST_F(DenseArray, LostBytesAreNotCommittedThoughTheirSpaceIsBack) {
   EXPECT_EQ(code_of([&] { change.commit(); }), errc::io);
   EXPECT_FALSE(file_.latest().find("a"));
   EXPECT_EQ(findings_of(file_), "");
+}
+
+// The system stores the elements, not this process, so no signal tells of the loss.
+TEST_F(DenseArray, ReadIntoALostFileSaysWhichFileIsLost) {
+  const std::size_t page = test::system_page_bytes();
+  const auto count = static_cast<index_t>(16 * page);
+  write("a", tensor::zeros({count}, dtype::uint8));
+  const std::string lost = directory_ / "lost";
+  const tensor into(create_file(lost, 16 * page), dtype::uint8, layout(dims{count}));
+  ASSERT_EQ(::truncate(lost.c_str(), static_cast<off_t>(page)), 0);
+  const std::string text = text_of([&] { at("a").read_into(into); });
+  EXPECT_NE(text.find("[io]"), std::string::npos) << text;
+  EXPECT_NE(text.find("file " + lost), std::string::npos) << text;
 }
 
 TEST_F(DenseArray, DamageIsFoundByVerifyAndByReading) {

@@ -250,7 +250,7 @@ TEST_F(FailingCalls, WithoutMemoryOnce) {
 
 TEST_F(FailingCalls, WithAnInterruptionOnceGoWell) {
   fail_each(failing::once, EINTR, [&](const outcome& went, const std::string& failed) {
-    for (const char* const repeated : {"pread", "pwrite", "open", "fallocate", "posix_fallocate"})
+    for (const char* const repeated : {"pread", "pwrite", "openat", "fallocate", "posix_fallocate"})
       if (failed == repeated) return !went.code.has_value();
     // A sync is not repeated after EINTR. The system never interrupts the other calls.
     return !went.code || went.code == errc::io || failed == "mmap";
@@ -415,7 +415,7 @@ TEST_F(FailingAsyncCalls, WithoutMemoryOnce) {
 
 TEST_F(FailingAsyncCalls, WithAnInterruptionOnceGoWell) {
   fail_each(failing::once, EINTR, [&](const outcome& went, const std::string& failed) {
-    for (const char* const repeated : {"pread", "pwrite", "open", "fallocate", "posix_fallocate"})
+    for (const char* const repeated : {"pread", "pwrite", "openat", "fallocate", "posix_fallocate"})
       if (failed == repeated) return !went.code.has_value();
     return !went.code || went.code == errc::io || failed == "mmap";
   });

@@ -32,6 +32,7 @@
 #include "support/allocation_turns.hpp"
 #include "support/bounded.hpp"
 #include "support/child_threads.hpp"
+#include "support/closed_streams.hpp"
 #include "support/instrumented.hpp"
 
 namespace shale {
@@ -131,6 +132,27 @@ TEST_F(ForkedChild, BeginsNothingAfterACommitOfItsParentThatFailed) {
   int status = -1;
   EXPECT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST_F(ForkedChild, WithoutStandardStreamsPrintsIntoNoContainer) {
+  const tensor values = test::counting({1000}, dtype::int64);
+  for (unsigned closed = 1; closed <= test::closed_streams::all; ++closed) {
+    SCOPED_TRACE(closed);
+    const std::string path = directory_ / (std::to_string(closed) + ".shale");
+    EXPECT_TRUE(test::runs_without_streams(closed, [&](const test::closed_streams& streams) {
+      container made = container::create(path);
+      streams.print();
+      transaction change = made.begin();
+      streams.print();
+      change.create("a", expr(values));
+      streams.print();
+      change.commit();
+      streams.print();
+    }));
+    const container file = container::open(path);
+    EXPECT_EQ(findings_of(file), "");
+    EXPECT_TRUE(equal_bits(file.latest().at("a").read(), values));
+  }
 }
 
 // The child destroys its handles, and lives on.

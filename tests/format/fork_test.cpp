@@ -92,8 +92,9 @@ class pausing_files final : public file_system {
     return real_.rename(from, to);
   }
   os_result remove(const std::string& path) noexcept override { return real_.remove(path); }
-  os_result sync_directory_of(const std::string& path) noexcept override {
-    return real_.sync_directory_of(path);
+  os_result open_directory_of(const std::string& path,
+                              std::unique_ptr<open_directory>& opened) noexcept override {
+    return real_.open_directory_of(path, opened);
   }
   os_result identify(const std::string& path, file_identity& identity) noexcept override {
     return real_.identify(path, identity);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <cstddef>
 #include <filesystem>
 #include <memory>
@@ -159,6 +160,30 @@ TEST(Replacement, IsRefusedAfterTheTargetLostItsName) {
   const auto opened = std::find(took_other.begin(), took_other.end(), false);
   ASSERT_NE(opened, took_other.begin());
   EXPECT_LE(std::count(opened, took_other.end(), true), 1);
+}
+
+// One more descriptor is left each time, until they are enough.
+TEST(Replacement, ThatLacksADescriptorLeavesTheNameAsItWas) {
+  for (int left = 0;; ++left) {
+    SCOPED_TRACE(left);
+    recording_file_system files;
+    container_file writer = container_file::create(files, path);
+    const uuid before = writer.id();
+    container_file::create(files, "/box/copy.shale");
+    transaction hold = writer.begin(at_once);
+    files.open_files_max = files.open_files() + left;
+    const errc code = code_of([&] { hold.replace_by("/box/copy.shale"); });
+    files.open_files_max = INT_MAX;
+    const uuid after = container_file::open(files, path, open_access::read).id();
+    EXPECT_EQ(after == before, code != errc{});
+    EXPECT_EQ(files.now().contains("/box/copy.shale"), code != errc{});
+    if (code == errc{}) {
+      EXPECT_GT(left, 0);
+      break;
+    }
+    ASSERT_EQ(code, errc::io);
+    EXPECT_TRUE(hold.active());
+  }
 }
 
 // Another file took the name while the copy was made.

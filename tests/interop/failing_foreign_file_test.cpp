@@ -130,9 +130,22 @@ TEST_P(FailingForeignFile, AFullDiskLeavesTheOldOrTheNewFile) {
   EXPECT_GT(failures_, 8);
 }
 
+// Linux makes a file system read-only if its device fails.
+TEST_P(FailingForeignFile, OnADiskThatBecameReadOnlyIsAnIoError) {
+  for (const char* const call : {"pwrite", "fallocate", "posix_fallocate", "fsync", "renameat2"}) {
+    prepare(false);
+    test::refuse_calls(call, EROFS);
+    const outcome went = outcome_of([&] { GetParam().write(path_, newer_); });
+    test::refuse_calls(nullptr);
+    EXPECT_EQ(went.code.value_or(errc::io), errc::io) << call << ": " << went.text;
+    failures_ += went.code.has_value();
+  }
+  EXPECT_GT(failures_, 1);
+}
+
 TEST_P(FailingForeignFile, IsWrittenAfterOneInterruption) {
   fail_each(failing::once, EINTR, [&](const outcome& went, const std::string& failed) {
-    for (const char* const repeated : {"pwrite", "open", "posix_fallocate", "close"})
+    for (const char* const repeated : {"pwrite", "openat", "posix_fallocate", "close"})
       if (failed == repeated) return !went.code.has_value();
     // A sync is not repeated after EINTR. The system never interrupts the other calls.
     return !went.code || went.code == errc::io || failed == "mmap";

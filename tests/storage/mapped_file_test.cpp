@@ -231,6 +231,11 @@ TEST_F(MappedFile, MapsAnOpenDescriptorAndLeavesItToItsOwner) {
   const int writing = ::open(path.c_str(), O_WRONLY);
   EXPECT_EQ(code_of([&] { map_file(writing); }), errc::access_denied);
   ::close(writing);
+  const int neither = ::open(path.c_str(), O_PATH);
+  const std::string refused = text_of([&] { map_file(neither); });
+  ::close(neither);
+  EXPECT_NE(refused.find("[access_denied]"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("O_PATH"), std::string::npos) << refused;
 }
 
 // file.1
@@ -573,6 +578,25 @@ TEST_F(MappedFile, CopyOnWriteGrowthShowsWhatOthersAppended) {
     EXPECT_EQ(bytes.data()[0], std::byte{77});
     for (std::size_t i = 1; i < page; ++i)
       ASSERT_EQ(bytes.data()[i], std::byte{pattern(offset + i)}) << i;
+  }
+}
+
+// Such a descriptor reads whole blocks only, but the last page is to be read from its middle on.
+TEST_F(MappedFile, CopyOnWriteGrowthReadsThroughADescriptorWithoutTheCache) {
+  const std::size_t page = test::system_page_bytes();
+  write_pattern(path, 100);
+  const int direct = ::open(path.c_str(), O_RDWR | O_DIRECT);
+  if (direct < 0) GTEST_SKIP() << "this file system has no O_DIRECT";
+  storage bytes = map_file(direct, {.access = access::copy_on_write, .reserve_bytes = 2 * page});
+  ::close(direct);
+  bytes.data()[0] = std::byte{77};
+  std::ofstream more(path, std::ios::app | std::ios::binary);
+  for (std::size_t i = 100; i < page + 10; ++i) more.put(static_cast<char>(pattern(i)));
+  more.close();
+  for (const std::size_t size : {std::size_t{200}, page + 10}) {
+    bytes.grow(size);
+    EXPECT_EQ(bytes.data()[0], std::byte{77});
+    for (std::size_t i = 1; i < size; ++i) ASSERT_EQ(bytes.data()[i], std::byte{pattern(i)}) << i;
   }
 }
 

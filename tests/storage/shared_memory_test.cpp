@@ -50,6 +50,18 @@ class SharedMemory : public testing::Test {
                            testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
+// Another program gives a segment a name that `open_shared` and `remove_shared` refuse.
+TEST_F(SharedMemory, IsListedOnlyUnderNamesThatSegmentsMayHave) {
+  const storage bytes = create_shared(name, 1000);
+  const std::string foreign = file() + " copy";
+  ASSERT_EQ(::link(file().c_str(), foreign.c_str()), 0);
+  const auto all = list_shared(name);
+  reclaim_shared(name);
+  EXPECT_EQ(::unlink(foreign.c_str()), 0);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all.front().name, name);
+}
+
 TEST_F(SharedMemory, IsSeenByAnotherProcess) {
   storage bytes = create_shared(name, 100'000);
   EXPECT_EQ(bytes.size_bytes(), 100'000u);

@@ -447,6 +447,26 @@ class recorded_file final : public open_file {
   std::uint64_t errors_told_;
 };
 
+class recorded_directory final : public format::open_directory {
+ public:
+  explicit recorded_directory(recording_file_system& in) : in_(in) { ++in_.open_files_; }
+
+  ~recorded_directory() override {
+    const auto entered = in_.enter();
+    --in_.open_files_;
+  }
+
+  os_result sync_names() noexcept override {
+    const auto entered = in_.enter();
+    if (const auto failed = in_.begin_call("sync_directory")) return *failed;
+    in_.record({change::sync_names, 0, 0, {}, {}, {}});
+    return 0;
+  }
+
+ private:
+  recording_file_system& in_;
+};
+
 // ---- the file system ----------------------------------------------------------------------------
 
 recording_file_system::recording_file_system() = default;
@@ -562,10 +582,12 @@ os_result recording_file_system::remove(const std::string& path) noexcept {
   return 0;
 }
 
-os_result recording_file_system::sync_directory_of(const std::string&) noexcept {
+os_result recording_file_system::open_directory_of(
+    const std::string&, std::unique_ptr<format::open_directory>& opened) noexcept {
   const auto entered = enter();
-  if (const auto failed = begin_call("sync_directory")) return *failed;
-  record({change::sync_names, 0, 0, {}, {}, {}});
+  if (const auto failed = begin_call("open_directory")) return *failed;
+  if (open_files_ >= open_files_max) return -EMFILE;
+  opened = std::make_unique<recorded_directory>(*this);
   return 0;
 }
 

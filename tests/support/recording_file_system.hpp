@@ -61,7 +61,8 @@ class recording_file_system final : public format::file_system {
   format::os_result link(format::open_file& file, const std::string& path) noexcept override;
   format::os_result rename(const std::string& from, const std::string& to) noexcept override;
   format::os_result remove(const std::string& path) noexcept override;
-  format::os_result sync_directory_of(const std::string& path) noexcept override;
+  format::os_result open_directory_of(
+      const std::string& path, std::unique_ptr<format::open_directory>& opened) noexcept override;
   format::os_result identify(const std::string& path,
                              format::file_identity& identity) noexcept override;
   void pause(std::chrono::milliseconds duration) noexcept override;
@@ -97,10 +98,10 @@ class recording_file_system final : public format::file_system {
   void lock_as_stranger(const std::string& path, const format::found_lock& lock);
   void unlock_strangers(const std::string& path);
 
-  /// Limits the number of open files; further opens fail with EMFILE.
+  /// Limits the number of open files and directories; further opens fail with EMFILE.
   int open_files_max = INT_MAX;
 
-  /// The number of files that are open now.
+  /// The number of files and directories that are open now.
   int open_files() const noexcept { return open_files_; }
 
   /// The name of the call that failed.
@@ -194,6 +195,7 @@ class recording_file_system final : public format::file_system {
   };
 
  private:
+  friend class recorded_directory;
   friend class recorded_file;
 
   // One call after the other, where several threads make them.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "array/elements/prefetch.hpp"
 #include "format/bytes/checksum.hpp"
@@ -168,6 +169,25 @@ void copy_dense(const dense_places& places, const std::vector<std::uint64_t>& su
                             });
 }
 
+namespace {
+
+// Reads bytes of the file into a part of `target`. If `target` maps a file that has lost these
+// bytes, the system cannot store into them, and reading fails. Populating them fails too, with an
+// error that names the target's file and says why.
+void read_into_storage(const format::generation_view& view, std::uint64_t offset,
+                       const storage& target, format::bytes_span part) {
+  try {
+    view.read(offset, part);
+  } catch (const error& failed) {
+    if (failed.os_errno() == EFAULT)
+      target.populate({static_cast<std::size_t>(part.data() - target.data()), part.size()},
+                      populate_for::store);
+    throw;
+  }
+}
+
+}  // namespace
+
 void read_dense(const format::generation_view& view, const format::array_record& record,
                 const std::string& label, std::uint64_t offset, const tensor& into,
                 const segment_sums& sums, executor& on) {
@@ -191,7 +211,7 @@ void read_dense(const format::generation_view& view, const format::array_record&
     const std::uint64_t to = std::min(segment_end, end);
     const format::bytes_span part{target + (begin - offset), static_cast<std::size_t>(to - begin)};
     read_pieces(places, begin, part, [&](std::uint64_t position, format::bytes_span span) {
-      view.read(position, span);
+      read_into_storage(view, position, into.storage(), span);
     });
     if (known.empty() || segment < first_whole || segment >= end_whole) return;
     require_sum(places, label, segment, part,

@@ -192,7 +192,7 @@ container_file container_file::create(const bound_path& place,
     made->id = options.id ? *options.id : uuid::random();
     os_result result =
         uninterrupted([&] { return files.create_unnamed(place.name(), options.mode, made->data); });
-    if (result < 0) throw failure("cannot create file", result, path);
+    if (result < 0) throw opening_failure("cannot create file", result, path);
     if (!options.sole_host) require_local(*made->data, path);
     made->identity = identity_of(*made->data, path);
     // The zeros are written, not only reserved. If the first write to reserved space fails, ext4
@@ -206,12 +206,13 @@ container_file container_file::create(const bound_path& place,
     transaction first(std::make_shared<writer>(made));
     first.commit();
 
+    const auto folder = open_directory_of(place);
     result = uninterrupted([&] { return files.link(*made->data, place.name()); });
     if (result < 0) throw failure("cannot give the container its name", result, path);
     // It may be an unfinished file of this process.
     shale::detail::awaited_file::appeared(path, made->data->descriptor());
     try {
-      result = files.sync_directory_of(place.name());  // never repeated: see sync_failure
+      result = folder->sync_names();  // never repeated: see sync_failure
       if (result < 0) throw failure("cannot make the container's name durable", result, path);
       container_file opened = open(place, open_access::write, {.sole_host = options.sole_host});
       if (named) named();

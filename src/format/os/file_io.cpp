@@ -4,15 +4,29 @@
 
 #include <cerrno>
 
+#include "storage/files/file_descriptor.hpp"
+
 namespace shale::format {
 
-error failure(const char* operation, os_result result, const std::string& path) {
-  const int number = static_cast<int>(-result);
-  errc code = code_for_errno(number);
+namespace {
+
+error failed_call(const char* operation, errc code, int number, const std::string& path) {
   // The arguments of these calls are made by this floor, so an invalid one is not an error of the
   // caller.
   if (number == EINVAL) code = errc::io;
   return error::from_errno(code, operation, number, {"file " + path});
+}
+
+}  // namespace
+
+error failure(const char* operation, os_result result, const std::string& path) {
+  const int number = static_cast<int>(-result);
+  return failed_call(operation, shale::detail::code_for_opened_file(number), number, path);
+}
+
+error opening_failure(const char* operation, os_result result, const std::string& path) {
+  const int number = static_cast<int>(-result);
+  return failed_call(operation, code_for_errno(number), number, path);
 }
 
 void read_exact(open_file& file, std::uint64_t offset, bytes_span into, const std::string& path) {
@@ -86,7 +100,7 @@ namespace {
   if (result == -EINVAL)
     throw error(errc::invalid_argument, "not a regular file",
                 {"file " + path, "it is a device or a pipe"});
-  throw failure("cannot open file", result, path);
+  throw opening_failure("cannot open file", result, path);
 }
 
 }  // namespace
@@ -104,6 +118,14 @@ std::unique_ptr<open_file> open_unshared(const bound_path& place) {
   const os_result result =
       uninterrupted([&] { return place.files().open_unshared(place.name(), opened); });
   if (result < 0) throw_unopened(result, place.shown());
+  return opened;
+}
+
+std::unique_ptr<open_directory> open_directory_of(const bound_path& place) {
+  std::unique_ptr<open_directory> opened;
+  const os_result result =
+      uninterrupted([&] { return place.files().open_directory_of(place.name(), opened); });
+  if (result < 0) throw opening_failure("cannot open the file's directory", result, place.shown());
   return opened;
 }
 

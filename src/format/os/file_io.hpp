@@ -54,7 +54,14 @@ std::unique_ptr<open_file> open_existing(const bound_path& place, open_access ac
 /// access_denied, io.
 std::unique_ptr<open_file> open_unshared(const bound_path& place);
 
-/// The error for a failed call on `path`.
+/// Opens the directory of the name. Throws not_found, access_denied, io.
+std::unique_ptr<open_directory> open_directory_of(const bound_path& place);
+
+/// The error for a failed call on the file or its name, once the file is open.
 error failure(const char* operation, os_result result, const std::string& path);
+
+/// The error if a file cannot be opened or made. If the file system is read-only, that is
+/// access_denied, where `failure` says io.
+error opening_failure(const char* operation, os_result result, const std::string& path);
 
 }  // namespace shale::format

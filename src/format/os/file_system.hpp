@@ -133,6 +133,16 @@ class open_file {
   virtual bool left_behind_by_fork() const noexcept { return false; }
 };
 
+/// A directory that is held open.
+class open_directory {
+ public:
+  virtual ~open_directory() = default;
+
+  /// Makes the names in the directory durable. Fails also if the file system has shut itself down,
+  /// whatever it answers to fsync.
+  virtual os_result sync_names() noexcept = 0;
+};
+
 enum class open_access : std::uint8_t { read, write };
 
 /// Names to files.
@@ -181,9 +191,10 @@ class file_system {
   }
   virtual os_result remove(const std::string& path) noexcept = 0;
 
-  /// Makes names in the directory of `path` durable. Fails also if the file system has shut itself
-  /// down, whatever it answers to fsync.
-  virtual os_result sync_directory_of(const std::string& path) noexcept = 0;
+  /// Opens the directory of `path`. A caller that changes a name and then makes it durable opens
+  /// the directory first, so that the second step needs no descriptor.
+  virtual os_result open_directory_of(const std::string& path,
+                                      std::unique_ptr<open_directory>& opened) noexcept = 0;
 
   /// Identifies the file that the name leads to now.
   virtual os_result identify(const std::string& path, file_identity& identity) noexcept = 0;

@@ -50,7 +50,7 @@ std::shared_ptr<pin::description> pin_set::description_for(const bound_path& pla
     }
     const bool none_left = result == -EMFILE || result == -ENFILE;
     if (!none_left || descriptions_.empty())
-      throw failure("cannot open file", result, place.shown());
+      throw opening_failure("cannot open file", result, place.shown());
   }
   std::shared_ptr<pin::description> best;
   for (const auto& known : descriptions_)

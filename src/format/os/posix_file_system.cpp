@@ -27,6 +27,7 @@
 #include "format/os/descriptors_kept_from_children.hpp"
 #include "format/os/file_system.hpp"
 #include "format/os/lock_holders.hpp"
+#include "storage/files/file_descriptor.hpp"
 #include "storage/files/file_size_signal.hpp"
 #include "storage/files/file_space.hpp"
 #include "storage/files/file_system_kind.hpp"
@@ -67,6 +68,12 @@ struct directory {
   }
   directory(const directory&) = delete;
   directory& operator=(const directory&) = delete;
+};
+
+struct posix_directory final : open_directory {
+  directory held;
+
+  os_result sync_names() noexcept override { return -shale::detail::sync_folder(held.descriptor); }
 };
 
 struct flock lock_request(short type, std::uint64_t first, std::uint64_t bytes) noexcept {
@@ -196,7 +203,7 @@ class posix_file final : public open_file {
   os_result open_again(std::unique_ptr<open_file>& again) noexcept override {
     char self[64];
     std::snprintf(self, sizeof self, "/proc/self/fd/%d", descriptor_);
-    const int descriptor = ::open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    const int descriptor = shale::detail::open_at(AT_FDCWD, self, O_RDONLY | O_NOCTTY | O_NONBLOCK);
     if (descriptor < 0) return -errno;
     again.reset(new (std::nothrow) posix_file(descriptor, {}, nullptr));
     if (again != nullptr) return 0;
@@ -370,8 +377,8 @@ class posix_file_system final : public file_system {
         std::string last = rest.substr(rest.find_last_of('/') + 1);
         if (last.empty()) last = ".";  // the path names a directory: opening it fails later
         auto held = std::make_shared<directory>();
-        held->descriptor = ::openat(parent->descriptor, shale::detail::directory_of(rest).c_str(),
-                                    O_PATH | O_DIRECTORY | O_CLOEXEC);
+        held->descriptor = shale::detail::open_at(
+            parent->descriptor, shale::detail::directory_of(rest).c_str(), O_PATH | O_DIRECTORY);
         if (held->descriptor < 0) return -errno;
         parent = std::move(held);
         char target[4096];
@@ -437,16 +444,16 @@ class posix_file_system final : public file_system {
     return answer(::unlinkat(folder(), path.c_str(), 0));
   }
 
-  os_result sync_directory_of(const std::string& path) noexcept override {
+  os_result open_directory_of(const std::string& path,
+                              std::unique_ptr<open_directory>& opened) noexcept override {
     return unless_out_of_memory([&]() -> os_result {
       const std::string around = shale::detail::directory_of(path);
-      int descriptor;  // opening may be repeated, but not the sync
-      do descriptor = ::openat(folder(), around.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-      while (descriptor < 0 && errno == EINTR);
-      if (descriptor < 0) return -errno;
-      const os_result result = -shale::detail::sync_folder(descriptor);
-      ::close(descriptor);
-      return result;
+      auto made = std::make_unique<posix_directory>();
+      made->held.descriptor =
+          shale::detail::open_at(folder(), around.c_str(), O_RDONLY | O_DIRECTORY);
+      if (made->held.descriptor < 0) return -errno;
+      opened = std::move(made);
+      return 0;
     });
   }
 
@@ -482,8 +489,8 @@ class posix_file_system final : public file_system {
     const std::string around = shale::detail::directory_of(path);
     // A nameless file gets its name through /proc. Without /proc, a temporary name is used instead.
     if (::access("/proc/self/fd", X_OK) == 0) {
-      const int descriptor = ::openat(folder(), around.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC,
-                                      static_cast<mode_t>(mode));
+      const int descriptor =
+          shale::detail::open_at(folder(), around.c_str(), O_TMPFILE | O_RDWR, mode);
       if (descriptor >= 0) return adopt(descriptor, {}, 0, created);
       if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) return -errno;
     }
@@ -492,8 +499,7 @@ class posix_file_system final : public file_system {
       if (::getrandom(&noise, sizeof noise, 0) != sizeof noise) return -EIO;
       std::string temporary = fmt::format("{}.{:016x}.tmp", path, noise);
       const int descriptor =
-          ::openat(folder(), temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
-                   static_cast<mode_t>(mode));
+          shale::detail::open_at(folder(), temporary.c_str(), O_RDWR | O_CREAT | O_EXCL, mode);
       if (descriptor >= 0) return adopt(descriptor, std::move(temporary), 0, created);
       if (errno != EEXIST) return -errno;
     }

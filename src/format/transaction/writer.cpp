@@ -209,6 +209,7 @@ std::optional<error> writer::give_name_to(const std::string& other) {
     throw writer_is_busy(*lock, std::chrono::milliseconds(0), other);
   if (identity_of(*lock, other) != replacement->identity)
     throw error(errc::io, "the file was replaced while it was opened", {"file " + other});
+  const auto folder = open_directory_of(place);  // nothing after the rename needs a descriptor
   const slots both = read_slots(*replacement->data, replacement->id, other);
   const auto newest = newest_slot(both);
   if (!newest) throw error(errc::corrupt, "no superblock is valid", {"file " + other});
@@ -229,7 +230,7 @@ std::optional<error> writer::give_name_to(const std::string& other) {
   if (result < 0)
     throw failure("cannot give the name to another file", result, place.shown())
         .add_detail("file " + other);
-  result = place.files().sync_directory_of(place.name());
+  result = folder->sync_names();
   lock_.reset();
   if (result < 0) return failure("cannot make the name durable", result, place.shown());
   return std::nullopt;

@@ -25,7 +25,7 @@ void writer_lock_wait::join_queue(turn& mine) {
       uninterrupted([&] { return place_->files().open_unshared(place_->name(), description); });
   // If no descriptor is left for a place in the queue, the writer waits without one.
   may_queue_ = result != -EMFILE && result != -ENFILE;
-  if (result < 0 && may_queue_) throw failure("cannot open file", result, place_->shown());
+  if (result < 0 && may_queue_) throw opening_failure("cannot open file", result, place_->shown());
   if (result >= 0 && try_exclusive(*description, queue_lock, place_->shown()))
     mine.in_queue = std::move(description);
 }

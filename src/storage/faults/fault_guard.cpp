@@ -21,6 +21,7 @@
 
 #include "shale/error.hpp"
 #include "storage/faults/earlier_handlers.hpp"
+#include "storage/files/file_descriptor.hpp"
 #include "storage/system/blocked_signals.hpp"
 #include "storage/system/fork_handlers.hpp"
 #include "storage/system/pages.hpp"
@@ -360,7 +361,7 @@ constexpr fork_handlers handlers{prepare_fork, resume_after_fork, start_child};
 void install() {
   if (void_descriptor < 0) {
     system_page_bytes();  // called here, so that no handler makes the first call
-    const int made = ::memfd_create("shale void", MFD_CLOEXEC);
+    const int made = beyond_standard_streams(::memfd_create("shale void", MFD_CLOEXEC));
     if (made < 0)
       throw error::from_errno(errc::io, "the guard of mappings could not be set up", errno);
     ::fstat(made, &void_identity);

@@ -1,12 +1,16 @@
-// A file descriptor with one owner.
+// A file descriptor with one owner, and the calls that make descriptors.
+//
+// A program may run with its standard streams closed, and print all the same. If a file had one of
+// their numbers, the output would be written into the file. So every descriptor that the library
+// keeps is made here, and has another number.
 #pragma once
 
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <string>
 #include <utility>
+
+#include "shale/error.hpp"
 
 namespace shale::detail {
 
@@ -37,14 +41,28 @@ class file_descriptor {
   int value_ = -1;
 };
 
-/// Calls open(2) with O_CLOEXEC, and again if a signal interrupts it.
+/// Another descriptor of the same description, with O_CLOEXEC.
 /// Returns  an empty object if it failed, with the reason in errno
-inline file_descriptor open_descriptor(const std::string& path, int flags,
-                                       unsigned mode = 0) noexcept {
-  int opened;
-  do opened = ::open(path.c_str(), flags | O_CLOEXEC, mode);
-  while (opened < 0 && errno == EINTR);
-  return file_descriptor(opened);
-}
+file_descriptor duplicate(int descriptor) noexcept;
+
+/// Gives a new descriptor another number if it has that of a standard stream. Until then, output of
+/// another thread can reach the file.
+/// Returns  a descriptor that the caller closes. -1 if `made` is -1 or there is no other number,
+///          with the reason in errno; `made` is closed then
+int beyond_standard_streams(int made) noexcept;
+
+/// Calls openat(2) once, with O_CLOEXEC. The number is not that of a standard stream.
+/// Returns  a descriptor that the caller closes. -1 if it failed, with the reason in errno; no file
+///          stays behind that O_CREAT | O_EXCL has made
+int open_at(int directory, const char* path, int flags, unsigned mode = 0) noexcept;
+
+/// Calls open_at in the working directory, and again if a signal interrupts it.
+/// Returns  an empty object if it failed, with the reason in errno
+file_descriptor open_descriptor(const std::string& path, int flags, unsigned mode = 0) noexcept;
+
+/// The code for the `errno` of a failed call on a file that this process has opened for writing, or
+/// on its name. If its file system is read-only by now, that is a failure: Linux makes a file
+/// system read-only if its device fails.
+errc code_for_opened_file(int os_errno) noexcept;
 
 }  // namespace shale::detail

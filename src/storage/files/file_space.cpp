@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "shale/error.hpp"
+#include "storage/files/file_descriptor.hpp"
 #include "storage/files/file_size_signal.hpp"
 
 namespace shale::detail {
@@ -100,7 +101,7 @@ void extend_file(int descriptor, std::uint64_t from, std::uint64_t to, std::stri
   const int failure = reserve(descriptor, from, to);
   if (failure == 0) return;
   throw error::from_errno(
-      code_for_errno(failure), "space for the file could not be reserved", failure,
+      code_for_opened_file(failure), "space for the file could not be reserved", failure,
       {fmt::format("file {}", path), fmt::format("wanted {} bytes, it has {}", to, from),
        failure == EFBIG ? "the size limit is that of the process (`ulimit -f`) "
                           "or of the file system"

@@ -13,9 +13,9 @@ namespace shale::detail {
 
 namespace {
 
-int open_at(int directory, const char* path, int flags) noexcept {
+int open_uninterrupted(int directory, const char* path, int flags) noexcept {
   int opened;
-  do opened = ::openat(directory, path, flags | O_CLOEXEC);
+  do opened = open_at(directory, path, flags);
   while (opened < 0 && errno == EINTR);
   return opened;
 }
@@ -26,7 +26,7 @@ int open_waiting(const file_descriptor& found, int flags) noexcept {
   std::snprintf(self, sizeof self, "/proc/self/fd/%d", found.get());
   // This follows the link in /proc, but no link at the end of the path: `found` is already the file
   // there.
-  return open_at(AT_FDCWD, self, flags & ~O_NOFOLLOW);
+  return open_uninterrupted(AT_FDCWD, self, flags & ~O_NOFOLLOW);
 }
 
 bool is_regular(const file_descriptor& file) noexcept {
@@ -40,11 +40,12 @@ int open_past_leases(int directory, const std::string& path, int flags) noexcept
   // O_NONBLOCK keeps the opening of a pipe from waiting for its other end. With it, open(2) of a
   // regular file with a lease fails with EAGAIN at once, after asking the holder to give the lease
   // back.
-  const int opened = open_at(directory, path.c_str(), flags | O_NONBLOCK);
+  const int opened = open_uninterrupted(directory, path.c_str(), flags | O_NONBLOCK);
   if (opened >= 0 || errno != EAGAIN) return opened;
   // The file is opened through the descriptor that was checked, so no pipe can take its place in
   // between.
-  const file_descriptor found(open_at(directory, path.c_str(), O_PATH | (flags & O_NOFOLLOW)));
+  const file_descriptor found(
+      open_uninterrupted(directory, path.c_str(), O_PATH | (flags & O_NOFOLLOW)));
   if (!found) return -1;
   if (is_regular(found)) {
     const int waited = open_waiting(found, flags);

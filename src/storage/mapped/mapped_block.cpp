@@ -116,26 +116,31 @@ void mapped_block::grow(std::size_t from, std::size_t to) {
 }
 
 // A store makes a page private. From then on it does not show bytes that others append to the file.
-// The new bytes in the last mapped page are therefore read from the file.
+// The new bytes in the last mapped page are therefore read from the file. A descriptor that was
+// opened with O_DIRECT reads only whole blocks, so the whole page is read, to an aligned address.
 void mapped_block::refresh_last_page(const file_extent& more) const {
   const std::size_t page = system_page_bytes();
-  const std::uint64_t page_end = align_up(more.offset, std::uint64_t{page});
-  const auto count =
-      static_cast<std::size_t>(std::min(more.offset + more.bytes, page_end) - more.offset);
-  std::vector<std::byte> appended(count);
-  for (std::size_t done = 0; done < count;) {
-    const ssize_t got = ::pread(source_.descriptor, appended.data() + done, count - done,
-                                static_cast<off_t>(more.offset + done));
+  const std::uint64_t page_begin = align_down(more.offset, page);
+  const auto old_bytes = static_cast<std::size_t>(more.offset - page_begin);
+  if (old_bytes == 0 || more.bytes == 0) return;
+  const std::size_t count = std::min(more.bytes, page - old_bytes);
+  std::vector<std::byte> room(2 * page);
+  const auto start = reinterpret_cast<std::uintptr_t>(room.data());
+  std::byte* const whole = room.data() + (align_up(start, page) - start);
+  for (std::size_t done = 0; done < old_bytes + count;) {
+    const ssize_t got = ::pread(source_.descriptor, whole + done, page - done,
+                                static_cast<off_t>(page_begin + done));
     if (got < 0 && errno == EINTR) continue;
+    const std::uint64_t missing = std::max(page_begin + done, more.offset);
     if (got < 0)
       throw error::from_errno(errc::io, "the file could not be read", errno,
-                              {source_.place(more.offset + done)});
-    if (got == 0) throw_shorter(more.offset + done, "its last page ends there");
+                              {source_.place(missing)});
+    if (got == 0) throw_shorter(missing, "its last page ends there");
     done += static_cast<std::size_t>(got);
   }
   std::byte* const mapped = address() + (more.offset - first_offset_);
-  if (count > 0 && std::memcmp(mapped, appended.data(), count) != 0)
-    std::memcpy(mapped, appended.data(), count);
+  if (std::memcmp(mapped, whole + old_bytes, count) != 0)
+    std::memcpy(mapped, whole + old_bytes, count);
 }
 
 void mapped_block::append(std::span<const file_extent> extents) {

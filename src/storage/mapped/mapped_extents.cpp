@@ -1,6 +1,5 @@
 #include "storage/mapped/mapped_extents.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "shale/error.hpp"
 #include "storage/files/file_copy.hpp"
+#include "storage/files/file_descriptor.hpp"
 #include "storage/files/file_space.hpp"
 #include "storage/mapped/mapped_block.hpp"
 #include "storage/system/pages.hpp"
@@ -73,7 +73,7 @@ storage map_extents(int descriptor, std::span<const file_extent> extents,
   mapping_source source;
   source.keep_alive = options.keep_alive;
   if (options.keep_alive == nullptr) {
-    source.owned = file_descriptor(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+    source.owned = duplicate(descriptor);
     if (!source.owned)
       throw error::from_errno(code_for_errno(errno),
                               "the file's descriptor could not be duplicated", errno,

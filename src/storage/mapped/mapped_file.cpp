@@ -90,6 +90,18 @@ std::string path_of(int descriptor) {
                     : fmt::format("descriptor {}", descriptor);
 }
 
+// Throws unless a descriptor with these flags allows mappings of the wanted access.
+void require_allowed(int flags, access wanted, const std::string& path) {
+  const int mode = flags & O_ACCMODE;
+  const char* reason = nullptr;
+  if ((flags & O_PATH) != 0) reason = "it was opened with O_PATH, neither for reading nor writing";
+  else if (mode == O_WRONLY) reason = "it is open for writing only";
+  else if (wanted == access::read_write && mode != O_RDWR) reason = "it is open for reading only";
+  if (reason != nullptr)
+    throw error(errc::access_denied, "the descriptor does not allow the requested access",
+                {fmt::format("file {}", path), reason});
+}
+
 // Removes a newly made file unless `keep` is called, but only if its name still leads to it.
 // Construct this before the file is made, because the constructor can fail.
 class new_file {
@@ -164,7 +176,10 @@ storage replace_file(const std::string& path, std::size_t bytes,
     created.made(file.get());
     if (may_replace) hand_on_permissions(file.get(), before, options.mode);
     storage mapped = map_created(std::move(file), target, bytes, options);
-    if (::rename(created.path().c_str(), target.c_str()) != 0) throw_unopened(path, errno);
+    if (::rename(created.path().c_str(), target.c_str()) != 0)
+      throw error::from_errno(detail::code_for_opened_file(errno),
+                              "the new file could not take the name", errno,
+                              {fmt::format("file {}", path)});
     created.keep();
     detail::awaited_file::appeared(path, created.identity());
     return mapped;
@@ -195,12 +210,8 @@ storage map_file(int descriptor, const map_options& options) {
       throw error::from_errno(errc::invalid_argument, "not an open descriptor", errno,
                               {fmt::format("descriptor {}", descriptor)});
     const std::string path = path_of(descriptor);
-    const int mode = flags & O_ACCMODE;
-    if (mode == O_WRONLY || (options.access == access::read_write && mode != O_RDWR))
-      throw error(errc::access_denied, "the descriptor does not allow the requested access",
-                  {fmt::format("file {}", path), mode == O_WRONLY ? "it is open for writing only"
-                                                                  : "it is open for reading only"});
-    file_descriptor own(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+    require_allowed(flags, options.access, path);
+    file_descriptor own = detail::duplicate(descriptor);
     if (!own) throw_unopened(path, errno);
     return map_open_file(std::move(own), path, options);
   });

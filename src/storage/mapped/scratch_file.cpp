@@ -36,8 +36,10 @@ file_descriptor unnamed_file_in(const std::string& folder) {
   file_descriptor made = open_descriptor(folder, O_TMPFILE | O_EXCL | O_RDWR, 0600);
   if (made || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return made;
   std::string name = folder + "/shale-XXXXXX";
-  made = file_descriptor(::mkostemp(name.data(), O_CLOEXEC));
-  if (made && ::unlink(name.c_str()) != 0) made.reset();
+  const int named = ::mkostemp(name.data(), O_CLOEXEC);
+  if (named < 0) return made;
+  made = file_descriptor(beyond_standard_streams(named));
+  if (::unlink(name.c_str()) != 0) made.reset();
   return made;
 }
 
@@ -68,7 +70,7 @@ scratch_file::scratch_file(std::uint64_t bytes, const std::string& folder) : fol
 
 void scratch_file::throw_failed(const char* message, int failure, std::uint64_t offset) const {
   error failed =
-      error::from_errno(code_for_errno(failure), message, failure,
+      error::from_errno(code_for_opened_file(failure), message, failure,
                         {fmt::format("a temporary file in {}, byte {}", folder_, offset)});
   if (failed.code() == errc::out_of_space) failed.add_detail(advice);
   throw failed;
@@ -106,7 +108,7 @@ void scratch_file::check() const {
 storage scratch_file::map(std::size_t bytes) const {
   check();
   mapping_source source;
-  source.owned = file_descriptor(::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
+  source.owned = duplicate(file_.get());
   if (!source.owned) throw_failed("cannot map a temporary file", errno, 0);
   source.descriptor = source.owned.get();
   source.path = folder_ + " (a temporary file)";

@@ -59,7 +59,8 @@ class shared_block final : public detail::mapped_block {
   const detail::owning_process attached_;
 };
 
-// The names of files that may be segments, without the directory and the common prefix.
+// The names of files that may be segments, without the directory and the common prefix. Another
+// program may have made files whose names no segment has.
 std::vector<std::string> segment_names(std::string_view beginning) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(detail::segment_directory),
@@ -78,7 +79,8 @@ std::vector<std::string> segment_names(std::string_view beginning) {
     const std::string_view file = entry->d_name;
     if (file.substr(0, prefix.size()) != prefix) continue;
     const std::string_view name = file.substr(prefix.size());
-    if (!name.empty() && name.substr(0, beginning.size()) == beginning) names.emplace_back(name);
+    if (name.substr(0, beginning.size()) == beginning && detail::is_segment_name(name))
+      names.emplace_back(name);
   }
   if (errno != 0) throw_failure(errno);
   std::sort(names.begin(), names.end());

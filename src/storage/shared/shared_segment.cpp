@@ -207,13 +207,17 @@ void require_trusted(int file, const std::string& path) {
 
 }  // namespace
 
-std::string segment_path(const std::string& name) {
+bool is_segment_name(std::string_view name) noexcept {
   const auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
            c == '_' || c == '-';
   };
-  if (name.empty() || name.size() > name_bytes_max ||
-      !std::all_of(name.begin(), name.end(), allowed))
+  return !name.empty() && name.size() <= name_bytes_max &&
+         std::all_of(name.begin(), name.end(), allowed);
+}
+
+std::string segment_path(const std::string& name) {
+  if (!is_segment_name(name))
     throw error(errc::invalid_argument, "not a name for a shared segment",
                 {fmt::format("got \"{}\"", name),
                  fmt::format("wanted 1 to {} letters, digits, '.', '_' or '-'", name_bytes_max)});

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "shale/shared_memory.hpp"
 #include "storage/files/file_descriptor.hpp"
@@ -29,6 +30,9 @@ inline constexpr std::size_t segment_header_bytes = 4096;
 
 inline constexpr char segment_directory[] = "/dev/shm";
 inline constexpr char segment_prefix[] = "shale.";
+
+/// Whether a segment may have this name.
+bool is_segment_name(std::string_view name) noexcept;
 
 /// The path of the segment. Throws invalid_argument.
 std::string segment_path(const std::string& name);
