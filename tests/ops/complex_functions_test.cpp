@@ -97,8 +97,8 @@ TEST(ComplexFunctions, PowersOfTwoTurnByTheExactAngle) {
 }
 
 TEST(ComplexFunctions, PowersAreFiniteWhereTheirMagnitudeOverflows) {
-  expect_known_numbers<double>(
-      exp2, {{{0x1p10, 0x1p0}, {0x1.89d9ae6856a55p1023, 0x1.4725eeb25adecp1023}}}, 3);
+  expect_known_parts<double>(
+      exp2, {{{0x1p10, 0x1p0}, {0x1.89d9ae6856a55p1023, 0x1.4725eeb25adecp1023}}}, 4);
   expect_known_numbers<float>(
       exp2, {{{0x1p7, 0x1p0}, {0x1.89d9ae6856a55p127, 0x1.4725eeb25adecp127}}}, 1);
   const auto expect_power = [](auto x) {
