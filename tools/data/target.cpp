@@ -1,13 +1,13 @@
 #include "data/target.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "data/container_change.hpp"
 #include "data/input_files.hpp"
@@ -64,12 +64,12 @@ dtype chosen_dtype(const contents& source, const std::optional<array>& before) {
 
 // Creates the file and maps it for writing as a row-major tensor. The file is made empty and grows
 // afterwards: reserving its space may take long, and a second Ctrl-C does not wait for it.
-tensor map_new_file(const unfinished_file& file, dtype type, const dims& shape) {
+tensor map_new_file(const unfinished_file& file, unsigned mode, dtype type, const dims& shape) {
   const layout whole(shape);
   const auto bytes = checked_mul(static_cast<std::size_t>(whole.size()), item_bytes(type));
   if (!bytes) throw error(errc::invalid_argument, "the array is too large for a file");
   storage made = file.create(
-      [&] { return create_file(file.path(), 0, {.mode = file.mode(), .reserve_bytes = *bytes}); });
+      [&] { return create_file(file.path(), 0, {.mode = mode, .reserve_bytes = *bytes}); });
   file.naming_target([&] { made.grow(*bytes); });
   return tensor(made, type, whole);
 }
@@ -81,13 +81,16 @@ bool can_be_mapped(const unfinished_file& file) {
 }
 
 // A file for elements that are computed before `file` is written. It is never published. It lies
-// beside that file, or in the folder for temporary files if files beside it cannot be mapped.
+// beside that file, or in the folder for temporary files if files beside it cannot be mapped. There
+// nobody can guess its name: other users may also make files in that folder.
 unfinished_file scratch_for(const std::string& file) {
   unfinished_file beside(file, existing_file::replace);
   if (can_be_mapped(beside)) return beside;
   const char* const wanted = std::getenv("TMPDIR");
   const std::string folder = wanted != nullptr && *wanted != '\0' ? wanted : "/var/tmp";
-  unfinished_file elsewhere(fmt::format("{}/shale-{}", folder, ::getpid()), existing_file::replace);
+  std::random_device random;
+  unfinished_file elsewhere(fmt::format("{}/shale-{:08x}{:08x}", folder, random(), random()),
+                            existing_file::refuse);
   if (!can_be_mapped(elsewhere))
     throw error(errc::unsupported, "computed elements need a file that can be mapped for writing",
                 {fmt::format("neither those beside {} nor those in {} can", file, folder),
@@ -125,7 +128,7 @@ written write_raw_file(const address& target, const expr& values, const target_o
       replace_target([&] { write_raw(target.file, elements, {.existing = options.existing()}); });
     });
   }
-  const tensor elements = map_new_file(file, values.dtype(), values.shape());
+  const tensor elements = map_new_file(file, file.mode(), values.dtype(), values.shape());
   file.naming_target([&] {
     eval_into(elements, values);
     elements.storage().check();
@@ -327,7 +330,9 @@ void throw_exists(const std::string& shown) {
 written add_computed(const std::string& file, const expr& values,
                      const std::function<void(const tensor&)>& add) {
   const unfinished_file scratch = scratch_for(file);
-  const tensor elements = map_new_file(scratch, values.dtype(), values.shape());
+  // The target may be closed to others, so the scratch file is.
+  constexpr unsigned only_owner = 0600;
+  const tensor elements = map_new_file(scratch, only_owner, values.dtype(), values.shape());
   scratch.naming_target([&] {
     eval_into(elements, values);
     // The flush reports a write error before the elements are read back: the kernel may drop pages

@@ -41,6 +41,29 @@ class truncating_tiles final : public tile_source {
   dims shape_{100000};
 };
 
+// Looks at all unfinished files of a folder while elements are loaded.
+class watching_tiles final : public tile_source {
+ public:
+  using seen_permissions = std::vector<std::filesystem::perms>;
+
+  watching_tiles(std::string folder, seen_permissions& seen)
+      : folder_(std::move(folder)), seen_(seen) {}
+  shale::dtype dtype() const noexcept override { return shale::dtype::int32; }
+  const dims& shape() const noexcept override { return shape_; }
+  const dims& tile_shape() const noexcept override { return shape_; }
+  std::uint64_t stored_bytes(const dims&) const override { return 1; }
+  void load(const dims&, const tensor& values) const override {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_))
+      seen_.push_back(entry.status().permissions());
+    std::ranges::fill(tensor(values).elements<std::int32_t>(), 1);
+  }
+
+ private:
+  std::string folder_;
+  seen_permissions& seen_;
+  dims shape_{100};
+};
+
 // The temporary file is gone when somebody reads the message.
 TEST(Target, IsNamedByErrorsOfItsMapping) {
   for (const char* const name : {"x.npy", "x.npz", "x.npz:a", "x.t7", "x.t7:a", "x.raw"}) {
@@ -87,6 +110,19 @@ TEST_F(NetworkTarget, HoldsTheBytesOfALocalOne) {
     EXPECT_EQ(temporary.names(), std::vector<std::string>{});
     std::filesystem::remove(target.file);
     EXPECT_EQ(network_.names(), std::vector<std::string>{});
+  }
+}
+
+// Others may not read them, even if the target is new and open to everybody.
+TEST_F(NetworkTarget, HasItsElementsComputedWhereOnlyTheirOwnerReads) {
+  using std::filesystem::perms;
+  const test::scratch_directory temporary;
+  const test::temporary_folder chosen(temporary.path().c_str());
+  for (const char* const name : {"x.npy", "x.npz", "x.t7", "x.raw"}) {
+    watching_tiles::seen_permissions seen;
+    const expr values(std::make_shared<watching_tiles>(temporary.path(), seen));
+    write_target(parse_address(network_ / name), {.values = values + 1}, {});
+    EXPECT_EQ(seen, watching_tiles::seen_permissions{perms::owner_read | perms::owner_write});
   }
 }
 
