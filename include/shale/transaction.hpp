@@ -242,12 +242,12 @@ class transaction {
   /// have begun, as `commit` does.
   /// Cost     two syncs: of `other`, with all bytes that are not durable yet, and of the folder
   /// Throws   invalid_argument (the container itself; a call from inside one of its own writes),
-  ///          not_found, busy (another transaction writes `other`; or this one began with commits
-  ///          that were not durable yet), corrupt, unsupported (a later format), io (also if
-  ///          another file has the name by now), out_of_space. The old file keeps its name, unless
-  ///          only the sync of the folder failed after the rename (io), also if the file system has
-  ///          shut itself down. If the sync of `other` failed (io, out_of_space), make that file
-  ///          anew: its bytes may be lost
+  ///          not_found, access_denied (also if the folder cannot be read), busy (another
+  ///          transaction writes `other`; or this one began with commits that were not durable
+  ///          yet), corrupt, unsupported (a later format), io (also if another file has the name by
+  ///          now), out_of_space. The old file keeps its name, unless only the sync of the folder
+  ///          failed after the rename (io), also if the file system has shut itself down. If the
+  ///          sync of `other` failed (io, out_of_space), make that file anew: its bytes may be lost
   /// Lifetime open snapshots keep the old file. Handles to it throw `io`: open the name again
   void replace_by(const std::string& other);
 

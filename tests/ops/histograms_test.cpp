@@ -214,6 +214,8 @@ TEST(HistogramRules, TheWidthOfARangeMayOverflow) {
               binned(elements, std::vector<double>(7, 1), edges))
         << bins;
   }
+  const auto density = elements_of<double>(histogram(x, 1, {.density = true}).counts);
+  EXPECT_NEAR(density[0] * 1e308, 1.0 / 3, 1e-12);
 }
 
 // Steps along runs of equal edges would take minutes.

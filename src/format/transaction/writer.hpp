@@ -103,8 +103,8 @@ class writer {
   /// process that waits for one of the two locks then finds that the name leads to another file,
   /// and opens that one.
   /// Returns  an error if the name is given, but could not be made durable
-  /// Throws   invalid_argument, busy, corrupt, not_found, unsupported, io, out_of_space: the name
-  ///          is not given, and the writer lock is still held
+  /// Throws   invalid_argument, busy, corrupt, not_found, access_denied, unsupported, io,
+  ///          out_of_space: the name is not given, and the writer lock is still held
   [[nodiscard]] std::optional<error> give_name_to(const std::string& other);
 
   // ---- several generations (commit.10) ----------------------------------------------------------

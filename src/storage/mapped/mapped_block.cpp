@@ -132,10 +132,12 @@ void mapped_block::refresh_last_page(const file_extent& more) const {
                                 static_cast<off_t>(page_begin + done));
     if (got < 0 && errno == EINTR) continue;
     const std::uint64_t missing = std::max(page_begin + done, more.offset);
+    // With O_DIRECT, a file that ends inside a block cannot be read from there.
+    if (got == 0 || (got < 0 && errno == EINVAL && done > 0))
+      throw_shorter(missing, "its last page ends there");
     if (got < 0)
       throw error::from_errno(errc::io, "the file could not be read", errno,
                               {source_.place(missing)});
-    if (got == 0) throw_shorter(missing, "its last page ends there");
     done += static_cast<std::size_t>(got);
   }
   std::byte* const mapped = address() + (more.offset - first_offset_);

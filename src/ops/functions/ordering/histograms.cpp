@@ -226,8 +226,12 @@ binned_counts histogram_of(const expr& x, const bins_of_values& bins,
   if (options.density) {
     double total = 0;
     for (const double sum : sums) total += sum;
-    for (std::size_t bin = 0; bin < sums.size(); ++bin)
-      sums[bin] = sums[bin] / (bins.edges()[bin + 1] - bins.edges()[bin]) / total;
+    for (std::size_t bin = 0; bin < sums.size(); ++bin) {
+      const double low = bins.edges()[bin], high = bins.edges()[bin + 1];
+      // The width may overflow, half of it does not.
+      if (std::isfinite(high - low)) sums[bin] = sums[bin] / (high - low) / total;
+      else sums[bin] = sums[bin] / total / 2 / (high / 2 - low / 2);
+    }
   }
   return {as_tensor(sums, on), edges};
 }
