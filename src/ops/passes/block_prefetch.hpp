@@ -10,9 +10,10 @@
 
 namespace shale::ops {
 
-/// Prefetches the elements of the next block: a part with each instruction, or all of them while
-/// the block's output is stored past the cache. Between the instructions that read the block's
-/// leaves, a tape works in the cache, and the memory would be idle.
+/// Prefetches the leaves of the next block. Only some instructions of a tape read leaves; the
+/// others work in the cache, and the memory would be idle meanwhile. So each instruction prefetches
+/// a part. If the block's output is stored past the cache, these stores prefetch everything
+/// instead.
 class block_prefetch {
  public:
   static constexpr std::size_t leaves_max = 8;
@@ -35,8 +36,8 @@ class block_prefetch {
     }
   }
 
-  /// Describes the elements of the next block from `done` on, for copy_nontemporally of elements of
-  /// `item` bytes. Returns the number of descriptions.
+  /// Describes what copy_nontemporally shall prefetch: the elements of the next block from `done`
+  /// on. An element of the output has `item` bytes. Returns the number of descriptions.
   std::size_t describe(std::array<parallel::needed_soon, leaves_max>& to, index_t done,
                        index_t item) const {
     for (std::size_t k = 0; k < count_; ++k)

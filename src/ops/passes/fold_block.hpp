@@ -1,4 +1,4 @@
-// Folds or scans one block of values, which a tape has made.
+// Folds or scans the values of one block.
 #pragma once
 
 #include <algorithm>
@@ -14,21 +14,22 @@
 
 namespace shale::ops {
 
-/// The positions of a block's values, see reducer::reads_positions.
+/// The positions of a block's values (see reducer::reads_positions).
 struct block_positions {
   index_t first = 0;
   index_t inner_step = 0;
   index_t outer_step = 0;
 };
 
-/// The positions of the block at `start`, if the plan's operand `operand` has their layout.
+/// The positions of the values of the block at `start`. Operand `operand` of the plan stands for
+/// the positions: its offset in bytes is the position.
 inline block_positions positions_of(const parallel::plan& over, int operand, const index_t* start) {
   const dims& steps = over.strides_bytes(operand);
   const index_t rank = over.rank();
   return {over.offset_bytes(operand, start), steps[rank - 1], rank >= 2 ? steps[rank - 2] : 0};
 }
 
-/// `states` are those of the block, in bytes.
+/// Folds the values of a block into its states. Strides are in bytes.
 inline void fold_block(const reducer& fold, const tape::block_values& states,
                        const tape::block_values& values, block_positions positions, index_t inner,
                        index_t outer) {
@@ -46,7 +47,8 @@ inline void fold_block(const reducer& fold, const tape::block_values& states,
   }
 }
 
-/// `states` are those of the block, in bytes. Afterwards they include its values.
+/// Scans the values of a block, beginning with its states. Strides are in bytes. Afterwards the
+/// states include the values.
 inline void scan_block(const scanner& chosen, const tape::block_values& results,
                        const tape::block_values& states, const tape::block_values& values,
                        index_t inner, index_t outer) {
@@ -56,7 +58,8 @@ inline void scan_block(const scanner& chosen, const tape::block_values& results,
   chosen.scan(data, strides, inner, outer);
 }
 
-/// Whether scan_past_the_cache applies: the scan runs along contiguous rows, which are long.
+/// Whether scan_past_the_cache can be used: the scan runs along rows, and these are long and
+/// contiguous.
 inline bool can_scan_past_the_cache(const scanner& chosen, const tape::block_values& results,
                                     const tape::block_values& states, index_t inner) {
   const auto item = static_cast<index_t>(item_bytes(chosen.result));
@@ -64,8 +67,9 @@ inline bool can_scan_past_the_cache(const scanner& chosen, const tape::block_val
          inner * item >= nontemporal_run::row_bytes_min;
 }
 
-/// As scan_block, with the same bits: rows are cut where the scanner itself cuts them. Each piece of
-/// results goes to a buffer that stays in the L1 cache, and from there past the cache to its place.
+/// Does the same as scan_block, but stores the results past the cache. Each piece of results first
+/// goes to a buffer that stays in the L1 cache. Rows are cut into pieces where the scanner itself
+/// cuts them, so the results have the same bits.
 inline void scan_past_the_cache(const scanner& chosen, const tape::block_values& results,
                                 const tape::block_values& states, const tape::block_values& values,
                                 index_t inner, index_t outer) {

@@ -13,15 +13,15 @@
 
 namespace shale::ops {
 
-/// Runs a kernel with contiguous output rows piece by piece: each piece goes to `buffer`, which
-/// stays in the L1 cache, and from there past the cache to its place. Meanwhile the inputs of the
-/// next piece are prefetched.
+/// Runs a kernel with contiguous output rows piece by piece. Each piece first goes to `buffer`,
+/// which stays in the L1 cache, and from there past the cache to its place. Meanwhile the inputs of
+/// the next piece are prefetched.
 class nontemporal_run {
  public:
   /// Shorter rows have too few whole cache lines.
   static constexpr index_t row_bytes_min = 2048;
 
-  /// `next`, if not null, is prefetched instead: it holds all leaves of the next block.
+  /// If `next` is not null, all leaves of the next block are prefetched instead of the next piece.
   nontemporal_run(const instruction& step, std::byte* const* data, const index_t* strides,
                   std::byte* buffer, const block_prefetch* next)
       : step_(step), count_(step.inputs + 1), buffer_(buffer), next_(next) {
@@ -50,7 +50,8 @@ class nontemporal_run {
 
   static std::size_t at(int k) { return static_cast<std::size_t>(k); }
 
-  // Repeats an input that is one element, so that kernels need not do it for every piece.
+  // Replaces an input that is a single element by many copies of it. Otherwise kernels would repeat
+  // it for every piece.
   void repeat_constant(std::size_t k) {
     if (strides_[k] != 0 || strides_[at(count_) + k] != 0) return;
     const auto item = static_cast<index_t>(step_.in[k - 1].item_bytes);
@@ -83,13 +84,13 @@ class nontemporal_run {
   }
 
   const instruction& step_;
-  const int count_;  // operands with the output
+  const int count_;  // of the inputs and the output
   std::byte* const buffer_;
   const block_prefetch* const next_;
   std::array<std::byte*, 4> data_{};
   std::array<index_t, 8> strides_{};
   std::array<bool, 3> is_repeated_{};
-  index_t most_ = index_t{1} << 62;  // elements of a piece
+  index_t most_ = index_t{1} << 62;  // limit for the elements of a piece
   alignas(64) std::array<std::array<std::byte, parallel::nontemporal_buffer_bytes>, 3> repeated_;
 };
 

@@ -34,7 +34,7 @@ std::vector<parallel::loop_operand> loop_operands(const pass& request) {
   return operands;
 }
 
-// Smaller operands may be in a cache.
+// Operands with fewer bytes may be in a cache, so nothing is prefetched.
 constexpr std::size_t prefetched_bytes_min = std::size_t{4} << 20;
 
 // The bytes of all operands, as if none were broadcast.
@@ -56,9 +56,9 @@ tape::block_values states_of(const parallel::unit& here, const parallel::block_p
           rank >= 2 ? here.state_strides[rank - 2] * width : 0};
 }
 
-// Folds the values of a block into the unit's states, those that the tape computes or the others.
-// The block's position in the unit selects its first state. The positions of values, if somebody
-// reads them, are the plan's operand after those of the pass.
+// Folds values of a block into the unit's states: those that the tape computes if `computed`, else
+// the others. The block's position in the unit selects its first state. If a reduction reads
+// positions, the plan has one operand for them, after those of the pass.
 void fold_values(const parallel::unit& here, const tape& program, const reduction_states& states,
                  const tape_block& block, const parallel::block_position& position, bool computed) {
   block_positions positions;
@@ -69,15 +69,15 @@ void fold_values(const parallel::unit& here, const tape& program, const reductio
                  positions, block.inner, block.outer);
 }
 
-// Whether the reductions fold values that the tape computes, or others.
+// Whether a reduction folds values that the tape computes; if not `computed`, other values.
 bool folds(const tape& program, const reduction_states& states, bool computed) {
   for (std::size_t k = 0; k < states.count(); ++k)
     if (program.computes(k) == computed) return true;
   return false;
 }
 
-// Folds the values of a unit that the tape does not compute, in blocks that the tape does not
-// limit. So their blocks, and the bits of their results, are the same whatever else the tape
+// Folds those values of a unit that the tape does not compute. The tape does not limit the size of
+// their blocks. So their blocks, and the bits of their results, do not depend on what else the tape
 // computes.
 void fold_operands_of(const parallel::unit& here, const tape& program,
                       const reduction_states& states) {
@@ -96,7 +96,8 @@ void fold_operands_of(const parallel::unit& here, const tape& program,
 }
 
 // Scans the values of a block, which the tape computes, and writes the results to operand 0. It is
-// never inlined: the buffer of scan_past_the_cache would lie on the stack under every kernel.
+// never inlined, because the buffer of scan_past_the_cache would then be on the stack while any
+// kernel runs.
 [[gnu::noinline]] void scan_values(const parallel::unit& here, const tape& program,
                                    const reduction_states& states, const scanner& scan,
                                    const tape_block& block,
@@ -110,8 +111,9 @@ void fold_operands_of(const parallel::unit& here, const tape& program,
   scan_block(scan, results, own_states, values, block.inner, block.outer);
 }
 
-// Runs the tape over every block of a unit. With reductions or a scan, folds the values that it
-// computes into the unit's states. In the second step of a scan, writes the results to operand 0.
+// Runs the tape over every block of a unit. For reductions, and in the first step of a scan, folds
+// the computed values into the unit's states. In the second step of a scan, writes the results to
+// operand 0.
 void run_tape(const parallel::unit& here, const tape& program, const reduction_states* states,
               const scanner* scan, bool prefetch) {
   const int operands = static_cast<int>(here.bases.size());
@@ -146,14 +148,16 @@ void run_unit(const parallel::unit& here, const tape& program, const reduction_s
   if (folded && folds(program, *states, false)) fold_operands_of(here, program, *states);
 }
 
-// The first byte of the owner of the tensor's storage. Slices of one owner have the same.
+// The address where the memory of the storage's owner begins. It is the same for all slices of one
+// owner.
 const std::byte* owner_address(const tensor& values) {
   const storage& bytes = values.storage();
   return bytes.data() == nullptr ? nullptr : bytes.data() - bytes.owner_offset();
 }
 
 // The bytes of the tensors that generators read (joined or repeated ones). They are not operands of
-// the plan, and may be many. So they are sorted by their owners, and counted owner by owner.
+// the plan. There may be many, and the count takes O(n²) for n storages. So the tensors are sorted
+// by owner, and each owner is counted separately.
 std::uint64_t gathered_bytes(const tape& program) {
   std::vector<const tensor*> inputs;
   inputs.reserve(program.gathered().size());
@@ -217,8 +221,9 @@ std::optional<reduction_states> states_for(const pass& request, const executor& 
   return std::optional<reduction_states>(std::in_place, request, on.pool());
 }
 
-// Tells how a run reads mapped operands that exceed half of the budget: it copies some of them, and
-// it streams those that it uses in place, unless these alone do not exceed it.
+// Says how a run reads mapped operands that together exceed half of the budget. It may copy some of
+// them. It streams the others, which it uses in place, if these alone still exceed half of the
+// budget.
 void add_ways(pass_cost& to, const pass& request, std::span<const parallel::loop_operand> operands,
               const executor& on) {
   const std::optional<reduction_states> states = states_for(request, on);
@@ -232,7 +237,8 @@ void add_ways(pass_cost& to, const pass& request, std::span<const parallel::loop
   to.streams = parallel::mapped_exceed_half_of_budget(in_place, on);
 }
 
-// Results have been written, at least in part, when a pass ends, even by an exception.
+// Raises the versions of the results when a pass ends. Even if it ends by an exception, a part of
+// the results may have been written.
 class result_versions {
  public:
   explicit result_versions(const pass& request) : request_(request) {}
@@ -253,7 +259,7 @@ void check_gathered(const tape& program) {
   for (const tensor& input : program.gathered()) input.storage().check();
 }
 
-// The same for the results of reductions, which may be outputs of the caller.
+// Throws the same for the results of reductions, which may be outputs of the caller.
 void check_results(const pass& request) {
   for (const pass_reduction& reduction : request.reductions) reduction.into.storage().check();
 }

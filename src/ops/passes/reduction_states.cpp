@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t state_alignment = 64;
 
-// The results of empty states that are delivered together: their states fit in the L2 cache.
+// How many results of empty states are delivered together. Their states fit in the L2 cache.
 constexpr index_t empty_results_at_once = 4096;
 
 }  // namespace

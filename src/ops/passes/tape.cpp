@@ -28,8 +28,8 @@ bool may_copy_rows(const tape_parts& parts) {
          copied.in[0].place == reg::location::scratch;
 }
 
-// Without intermediate results the plan chooses the size of blocks. Blocks that are copied row by
-// row have several rows, so that the next row can be prefetched.
+// If there are no intermediate results, the plan chooses the size of blocks. Blocks that are copied
+// row by row have several rows, so that the next row can be prefetched.
 index_t block_elements_of(const tape_parts& parts) {
   if (parts.slots == 0) return index_t{1} << 62;
   if (may_copy_rows(parts)) return 8 * block_elements_usual;
@@ -51,8 +51,8 @@ std::vector<int> leaves_of(const tape_parts& parts) {
   return leaves;
 }
 
-// Copies contiguous rows past the cache. Rows of an operand are prefetched a little ahead; those in
-// scratch memory are in the cache.
+// Copies contiguous rows past the cache, and prefetches a little ahead if `prefetch` is set. Rows
+// in scratch memory need no prefetching, because they are in the cache.
 void copy_past_the_cache(std::byte* const* data, const index_t* strides, index_t row_bytes,
                          index_t rows, bool prefetch) {
   constexpr index_t ahead = static_cast<index_t>(parallel::nontemporal_buffer_bytes);
@@ -111,8 +111,9 @@ tape::block_values tape::value(std::size_t number, const tape_block& block) cons
   return locate(parts_.values[number], block);
 }
 
-// Copies the rows of a generator from where they lie to the output, if they are long. Then nothing
-// goes through scratch memory, and while a row is stored the next one is prefetched.
+// Copies the rows of a generator directly from their places to the output, if they are long. Then
+// nothing goes through scratch memory, and while a row is stored past the cache, the next one is
+// prefetched. Returns whether it has copied them.
 bool tape::copy_rows(const tape_block& on, const tape_hints& hints) const {
   const block_values out = locate(parts_.instructions[1].out, on);
   const auto item = static_cast<index_t>(parts_.instructions[1].out.item_bytes);
@@ -153,8 +154,8 @@ void tape::run(const tape_block& on, const tape_hints& hints) const {
   std::optional<block_prefetch> next;
   if (hints.prefetch && parts_.slots > 0 && outer == 1)
     next.emplace(leaves_, on.data, on.strides_bytes, inner, parts_.instructions.size());
-  // While the last instruction stores past the cache, all of the next block is prefetched, line by
-  // line. Otherwise a part of it is prefetched with each instruction.
+  // If the last instruction stores past the cache, all of the next block is prefetched between its
+  // stores, line by line. Otherwise a part of it is prefetched with each instruction.
   const bool prefetches_last = next && stores_past_the_cache(parts_.instructions.back(), on, hints);
   index_t number = 0;
   for (const auto& step : parts_.instructions) {

@@ -49,8 +49,8 @@ class leaf_generator {
   /// Whether `find_rows` may find rows.
   virtual bool may_have_rows() const noexcept { return false; }
 
-  /// Finds the elements of a block's rows where they lie in memory. Sets `rows[0]` to
-  /// `rows[outer - 1]`, or returns false if the elements of a row do not lie one after the other.
+  /// Finds where the rows of a block begin in memory, and stores these `outer` addresses in `rows`.
+  /// Returns false if the elements of a row do not lie one after the other.
   virtual bool find_rows(const index_t* /*start*/, const std::byte** /*rows*/,
                          index_t /*outer*/) const {
     return false;
@@ -79,7 +79,8 @@ struct tape_parts {
 
 /// A block of the plan, and the memory that a tape works in.
 struct tape_block {
-  /// The plan's operands, as in `parallel::kernel`: strides of all along a row, then between rows.
+  /// The plan's operands, as in `parallel::kernel`: first the strides of all of them along a row,
+  /// then the strides between rows.
   std::byte* const* data = nullptr;
   const index_t* strides_bytes = nullptr;
   int operands = 0;
@@ -112,9 +113,9 @@ class tape {
   /// The most elements of a block. The plan cuts blocks to this size.
   index_t block_elements() const noexcept { return block_elements_; }
 
-  /// Whether a tape surely has blocks of the usual size (tape.3). The tape has at most `steps`
-  /// steps, and each of them computes values of at most `item_bytes` bytes. Any number of these
-  /// values may be alive at once.
+  /// Whether every tape of this size has blocks of the usual size (tape.3): a tape that has at most
+  /// `steps` steps, each of which computes values of at most `item_bytes` bytes, even if all of
+  /// these values are alive at once.
   static bool has_usual_blocks(std::size_t steps, std::size_t item_bytes) noexcept;
 
   /// The bytes of scratch memory that a worker needs for run().
@@ -131,7 +132,7 @@ class tape {
     parts_.constants[number] = bytes;
   }
 
-  /// Whether the tape does nothing but copy an operand: its kernel takes blocks of any size.
+  /// Whether the tape only copies an operand. Then its kernel takes blocks of any size.
   bool is_copy() const noexcept;
 
   std::size_t instruction_count() const noexcept { return parts_.instructions.size(); }

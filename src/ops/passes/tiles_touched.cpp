@@ -26,8 +26,8 @@ using view_set = std::uint64_t;
 using amount_by_views = std::map<view_set, tile_amount>;
 
 // The tiles along one axis that one view touches. If the view's step is at most the extent of a
-// tile, they are all tiles from the first to the last; else each position lies in a tile of its
-// own.
+// tile, these are all tiles from the first to the last. Otherwise each position lies in a tile of
+// its own.
 class tiles_of_view {
  public:
   tiles_of_view(const axis_map& view, index_t axis, index_t extent) : extent_(extent) {
@@ -60,7 +60,8 @@ class tiles_of_view {
   index_t steps_ = 0;
 };
 
-// Several views of a source, and their sums, may have more elements than 64 bits can count.
+// Saturates, because several views of a source together may have more elements than 64 bits can
+// count.
 void add(tile_amount& to, const tile_amount& more) {
   detail::add_saturating(to.tiles, more.tiles);
   detail::add_saturating(to.elements, more.elements);
