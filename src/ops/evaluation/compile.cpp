@@ -183,9 +183,9 @@ int tape_builder::visit(const node_ref& value) {
 }
 
 void tape_builder::write(int value, int output, dtype type) {
-  // The step that makes the value writes the output directly if it is the last step. Then no other
-  // step reads the value, and no later step could read the bytes that the output held before
-  // (tape.2). Otherwise another step copies the value at the end.
+  // If the last step makes the value, it writes the output directly. Then no other step reads the
+  // value, and no later step could read the bytes that the output held before (tape.2). Otherwise
+  // another step copies the value at the end.
   const bool last = !steps_.empty() && steps_.back().result == value && steps_.back().output < 0;
   if (values_[static_cast<std::size_t>(value)].type == type && last && steps_.back().run) {
     steps_.back().output = output;
@@ -198,7 +198,8 @@ void tape_builder::write(int value, int output, dtype type) {
   steps_.back().output = output;
 }
 
-// Returns the step that makes a product if `sum` reads it at `place` and nothing else does.
+// The step whose product `sum` reads at `place`. Null if it reads no product there, or if something
+// else reads the product too.
 tape_builder::step* tape_builder::product_for(const std::vector<int>& readers, const step& sum,
                                               std::size_t place) {
   const auto value = static_cast<std::size_t>(sum.inputs[place]);
@@ -207,8 +208,8 @@ tape_builder::step* tape_builder::product_for(const std::vector<int>& readers, c
   return maker.op == operation::multiply && maker.output < 0 ? &maker : nullptr;
 }
 
-// tape.4: the product does not go through a scratch slot, and the operands of both are read in one
-// loop, so that the memory is never idle while the cache is worked in.
+// Joins products with the sums that read them (tape.4). The product needs no scratch slot. One loop
+// reads the operands of both. So no loop works in the cache alone, while the memory is idle.
 void tape_builder::join_products(const std::vector<int>& kept) {
   std::vector<int> readers(values_.size(), 0);
   for (const step& each : steps_)

@@ -58,8 +58,8 @@ void evaluate(std::vector<wanted_output> outputs, executor& on) {
       });
 }
 
-// Evaluates a small value, and returns whether it is one. It is never inlined: what it needs of the
-// stack would stay there while loads of tile sources evaluate their operands.
+// Evaluates the value if it is small, and returns whether it was. It is never inlined, because its
+// memory on the stack would then stay in use while loads of tile sources evaluate their operands.
 [[gnu::noinline]] bool evaluated_as_small(const tensor& out, const node_ref& value, executor& on) {
   small_evaluation small(out, value, on);
   if (small.applies()) small.run();
@@ -128,7 +128,7 @@ void eval_into(tile_source& out, const expr& value) {
     if (!out.writable()) throw error(errc::access_denied, "the tile source is read-only");
     executor& on = executor::current();
     node_ref fitting = fitted(value, out.shape());
-    // A pass would replace tiles that are still to be read.
+    // A pass would replace tiles that it still has to read.
     if (reads_elsewhere(fitting, out.identity(), parallel::axis_map::identity(out.shape()))) {
       const tensor result = allocate_result(out.shape(), out.dtype(), on);
       eval_into(result, value);
@@ -203,8 +203,8 @@ void add_pass(evaluation_plan& plan, const planned_pass& planned, const pass_cos
       files_text(costs));
 }
 
-// Adds the pass that reads elements from the tiles in which they lie. Which tiles these are is not
-// known before the indices are read.
+// Adds the pass that reads elements from the tiles in which they lie. These tiles are unknown until
+// the indices are read.
 void add_read(evaluation_plan& plan, const indexed_leaf& leaf, const std::vector<tensor>& indices,
               const tensor& into) {
   const tile_amount most = indexed_tiles_max(leaf, indices);

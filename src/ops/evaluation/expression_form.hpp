@@ -33,8 +33,8 @@ class expression_form {
     std::array<std::byte, 16> bytes;  // an element of that dtype, then zeros
   };
 
-  /// `out` has the shape of `value`. If `value` is a reduction and no view of one, the form is that
-  /// of the reduction's input and of the reduction itself.
+  /// `out` has the shape of `value`. If `value` is a reduction (and not a view of one), the form
+  /// describes the reduction's input and the reduction.
   expression_form(const tensor& out, const node_ref& value);
 
   /// Whether the expression has a form: it is small, it reads only tensors in memory and constants,
@@ -43,7 +43,8 @@ class expression_form {
 
   const parallel::form_key& key() const noexcept { return key_; }
 
-  /// The time that the form's operations take for an element, compared with an addition's.
+  /// The time that the form's operations take for an element, as a multiple of the time of an
+  /// addition.
   index_t weight() const noexcept { return weight_; }
 
   /// The output, then the tensors that are read, in the order in which they occur.
@@ -59,7 +60,7 @@ class expression_form {
   const dims& shape() const noexcept { return (*computed_)->shape; }
   const detail::stage* reduction() const noexcept { return reduction_; }
 
-  /// Whether there is a reduction, which has one result.
+  /// Whether there is a reduction and it folds all axes. Then it has one result.
   bool folds_all_axes() const noexcept {
     return reduction_ != nullptr && reduction_->axes.size() == shape().size();
   }

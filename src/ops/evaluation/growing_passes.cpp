@@ -13,8 +13,8 @@ using namespace detail;
 
 namespace {
 
-// A pass with few free operands may still have room for a value that reads the leaves of the pass.
-// But after this many refusals, the pass takes no more values.
+// After this many refusals, a pass takes no more values. (Even a pass with few free operands may
+// have room for a value that only reads leaves which the pass already has.)
 constexpr int refusals_max = 8;
 
 // With more nodes, a sum and another value do not share a pass, because comparing their orders

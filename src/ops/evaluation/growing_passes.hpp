@@ -1,4 +1,4 @@
-// Puts passes together: values over one shape join a pass until it has no room.
+// Collects values into passes: values over one shape join a pass until it has no room.
 //
 // A value joins the first pass that has room for it. If the bits of a reduction depend on the order
 // of its values, it joins a pass only if the pass folds it in the same order as a pass of its own

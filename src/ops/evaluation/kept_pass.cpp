@@ -61,9 +61,9 @@ parallel::plan plan_of(const pass& compiled, const reducer* fold) {
   return parallel::plan(operands, {.block_elements = block_elements});
 }
 
-// Says where the states of a reduction that keeps axes are folded and its results delivered.
-// Returns whether that is simple: one tile has all elements, and the results lie in memory as they
-// do in the output.
+// Sets the number and the strides of the states of a reduction that keeps axes. Returns false if no
+// such pass is kept: if there are several tiles, if the states are not in the order of the elements
+// of a contiguous output, or if the states are too large.
 bool place_states(kept_pass& made, const expression_form& form) {
   const tensor& out = *form.operands()[0].values;
   if (made.over.tile_count() != 1 || !out.is_contiguous()) return false;

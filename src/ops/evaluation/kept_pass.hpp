@@ -28,8 +28,8 @@ struct kept_pass {
   const reducer* fold = nullptr;  // null unless the pass is a reduction
   double parameter = 0;           // of the reduction
 
-  // If the reduction keeps axes: the number of its results, and the steps between their states, by
-  // axis of the plan, which then has one tile. 0 if it folds all axes.
+  // The number of results of a reduction that keeps axes, and the steps between their states by
+  // axis of the plan. Then the plan has one tile. The number is 0 if the reduction folds all axes.
   index_t kept_results = 0;
   dims state_strides = {};
 

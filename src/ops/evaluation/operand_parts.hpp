@@ -9,8 +9,8 @@
 
 namespace shale::ops {
 
-/// If half of the budget cannot hold all pages of the mapped tensors, their pages leave the memory
-/// of this process after each part is evaluated.
+/// If the pages of the mapped tensors take more than half of the budget, they are dropped from the
+/// memory of this process after each part is evaluated.
 class operand_parts {
  public:
   /// `operand` reads no stages.

@@ -11,9 +11,9 @@
 // Some stages write an output themselves, if it is their result and nothing else reads it:
 //   - a reduction, if the output is contiguous and lies in memory
 //   - a scan, which has a pass of its own
-//   - a rolling reduction, which has one too, and so have sums over windows by Fourier transforms.
-//     That pass copies the results from tiles that are computed when it loads them
-//     (rolling_tiles.hpp, transformed_windows.hpp)
+//   - a rolling reduction, and sums over windows by Fourier transforms. Each has a pass of its own,
+//     which copies the results from tiles; loading a tile computes it (rolling_tiles.hpp,
+//     transformed_windows.hpp)
 //   - elements at positions of a tile source, which are read from its tiles without any pass
 //     (source_reads.hpp)
 // Other stages have results of their own even if only an output reads them.
@@ -119,8 +119,8 @@ class pass_sequence {
   // Runs the stages of one level. They do not read each other's results. Products, scans, results
   // that are tiles and reads of tiles share no pass. Each of them runs immediately, so that it
   // frees its operands before later stages allocate their results. The other stages join passes,
-  // which run when all passes of the level are known. It is never inlined: what it needs of the
-  // stack would stay there while loads of tile sources evaluate their operands.
+  // which run when all passes of the level are known. This function is never inlined, because its
+  // memory on the stack would then stay in use while loads of tile sources evaluate their operands.
   template <class Allocate, class Multiply, class Read, class Body>
   [[gnu::noinline]] void run_level(const stage_levels::value_type& stages, std::size_t level,
                                    Allocate allocate, Multiply multiply, Read read, Body body) {
@@ -233,16 +233,17 @@ class pass_sequence {
     if (direct == direct_.end()) results_.add(made, target.view(made.shape));
   }
 
-  // Whether elements that are read from tiles can be stored in the output directly. Nothing that is
-  // read for them may lie in the output. Mapped outputs are excluded: a pass writes them, and keeps
-  // them inside the budget.
+  // Whether elements that are read from tiles can be stored in the output directly. The indices
+  // must not lie in the output. Mapped outputs are excluded, because only a pass keeps their pages
+  // inside the budget.
   static bool can_read_into(const wanted_output& output, const detail::indexed_leaf& leaf) {
     if (output.sink || detail::is_mapped(output.target.storage())) return false;
     return !reads_indices_of(leaf, output.target);
   }
 
-  // Whether a reduction can deliver its results to the output. It delivers row by row, and while
-  // other parts of its input are still read. A pass writes mapped outputs, and keeps them inside the
+  // Whether a reduction can deliver its results to the output directly. It delivers them row by
+  // row, while other parts of its input are still read, so its input must not lie in the output.
+  // Mapped outputs are excluded, because only a pass that writes them keeps their pages inside the
   // budget.
   static bool can_fold_into(const wanted_output& output, const detail::stage& made) {
     const tensor& target = output.target;
@@ -277,8 +278,8 @@ class pass_sequence {
                               (made.factor && reads_bytes_of(made.factor, output.target)));
   }
 
-  // Takes the outputs that are the whole result of a stage which nothing else reads, and which
-  // writes them itself.
+  // Moves outputs from `outputs_` to `direct_`: those that are the whole result of a stage, in its
+  // dtype, if the stage writes them itself and nothing else reads the result.
   void find_direct_outputs() {
     std::vector<wanted_output> rest;
     for (auto& output : outputs_) {

@@ -20,13 +20,13 @@ namespace {
 // A tile of short windows has about this many results.
 constexpr index_t tile_elements = index_t{1} << 17;
 
-// A tile has several elements along the axes after the rolled axis, *behind* it, which are computed
-// side by side. Their windows together have at most this many elements. But a tile has at least
-// `behind_min` such elements, even if their windows have more.
+// Along the axes after the rolled axis (*behind* it), a tile has several elements, which are
+// computed side by side. Their windows together have at most this many elements. But a tile has at
+// least `behind_min` such elements, even if their windows then have more.
 constexpr index_t window_elements = index_t{1} << 18;
 
-// The limits for the number of elements behind the axis. These elements lie side by side in files.
-// If the rolled axis is short, there may be more than `behind_max`.
+// The least and the greatest number of elements of a tile behind the axis. Such elements are
+// neighbours in files. If the rolled axis is short, a tile may have more than `behind_max`.
 constexpr index_t behind_min = 16;
 constexpr index_t behind_max = 2048;
 

@@ -12,8 +12,7 @@ namespace shale::ops {
 
 namespace {
 
-// Only work of more additions than this is worth a second thread, which takes a few microseconds to
-// start.
+// More additions than this are worth a second thread. Starting one takes a few microseconds.
 constexpr index_t additions_max = index_t{1} << 16;
 
 // The greatest height of a subtree in reduce(), whose stack holds a state for each height from 0
@@ -35,7 +34,7 @@ std::size_t state_bytes(const reducer& fold) noexcept {
   return shale::detail::align_up(fold.state_bytes, std::size_t{64});
 }
 
-// The bytes of the states of a whole pass.
+// The bytes for all states that a run needs at once.
 std::size_t states_bytes(const kept_pass& pass) noexcept {
   if (!pass.fold) return 0;
   if (pass.kept_results == 0) return state_bytes(*pass.fold) * (heights_max + 1);

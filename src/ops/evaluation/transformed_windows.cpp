@@ -71,8 +71,8 @@ dims tile_of(const dims& shape, const dims& taps, const dims& lengths) {
 
 }  // namespace
 
-// The data of the kernel that all blocks use. The spectrum of the sum over t of x[p + t] w[t] is
-// the spectrum of x times that of w, where w is transformed with the opposite sign of the exponent.
+// What all blocks use of the kernel. The spectrum of the sum over t of x[p + t] w[t] is the
+// spectrum of x times that of w, if w is transformed with the opposite sign of the exponent.
 struct transformed_windows::prepared_kernel {
   prepared_kernel(const dims& lengths, const tensor& weights)
       : transform(lengths),
