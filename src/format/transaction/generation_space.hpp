@@ -69,9 +69,9 @@ class generation_space final : public page_sink {
   void release_chunk(const chunk_entry& entry);
 
   /// Reserves the rest of the extent's first and last page. A store through a mapping makes the
-  /// file system allocate its whole page. Where the system's pages are larger than the format's,
-  /// this includes bytes beside the extent, which may be a hole; on a full disk the store would
-  /// raise a signal.
+  /// file system allocate its whole page. If the system's pages are larger than the format's, that
+  /// page also has bytes beside the extent. These may be a hole, and then the store would raise a
+  /// signal on a full disk.
   /// Throws   out_of_space, io
   void reserve_rest_of_pages(const extent& mapped) const;
 

@@ -379,7 +379,7 @@ std::uint64_t transaction::commit_unpublished() {
 
 void transaction::replace_by(const std::string& other) {
   require_active();
-  // `other` is a copy of a generation that readers saw, perhaps of one before the base.
+  // `other` is a copy of a published generation, perhaps of one before the base.
   if (parts_->on_unpublished)
     throw error(errc::busy, "earlier commits were not durable when the transaction began",
                 {"file " + parts_->held_writer.file().path,

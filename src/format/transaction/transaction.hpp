@@ -216,11 +216,12 @@ class transaction {
   /// Ends the transaction without a commit, and gives the container's name to the file at `other`
   /// (an absolute path in the same file system). That file must be a sound container that nobody
   /// writes to. This transaction has held the writer lock from its beginning, and began with a
-  /// published generation, so `other` lacks no commit. All its bytes are made durable first.
+  /// published generation. So a copy of this container that was made in that time lacks no commit.
+  /// All bytes of `other` are made durable first.
   /// Throws   invalid_argument (the same file), busy (also if the base was not published when the
-  ///          transaction began), corrupt, not_found, access_denied, unsupported, io,
-  ///          out_of_space. After an io error of the directory's sync the file has the name, but a
-  ///          power cut may undo that
+  ///          transaction began), corrupt, not_found, access_denied, unsupported, io, out_of_space.
+  ///          If only the sync of the directory failed (io), the file has the name, but a power cut
+  ///          may undo that
   void replace_by(const std::string& other);
 
   /// Ends the transaction without a commit.

@@ -18,7 +18,7 @@
 namespace shale::format {
 namespace {
 
-// commit.1 for the container that is to take a name: makes all bytes of the file durable, and the
+// commit.1 for the container that is to take a name: makes durable all bytes of the file, and the
 // superblocks as they were read. The file may be a copy that nobody has synced, or the sync of its
 // last commit may be missing. `file` holds the writer lock, and was opened for this alone, so the
 // sync reports every error that nobody has received.
@@ -145,7 +145,7 @@ void writer::publish(const superblock& next) {
   if (auto gone = replaced("nothing was published in either file: begin again"))
     throw *std::move(gone);
   require_length(next);
-  // No call lies between this look at the contents and the write that it allows.
+  // No system call lies between this look at the contents and the write that it allows.
   if (auto gone = overwritten()) throw *std::move(gone);
   check_written();
   // Everything else is durable, so a reader that finds the superblock finds the whole generation.
@@ -245,9 +245,9 @@ void writer::hand_over(const superblock& written) {
   continues_ = true;
 }
 
-// The slots are noted before the scan. A reader may have taken its generation from a superblock
-// that is overwritten by now. It had its pin before that, so if the note does not show the
-// superblock any more, the scan shows the pin.
+// The slots are noted before the pins are scanned. A reader may have taken its generation from a
+// superblock that has been overwritten since. The reader had its pin before that. So if the note no
+// longer shows the superblock, the scan shows the pin.
 void writer::adopt_written() {
   check_written();
   require_next_generation(base_, file_->path);
@@ -262,8 +262,8 @@ void writer::adopt_written() {
   if (chosen != 0) pins_.pins.push_back({chosen, chosen});
 }
 
-// From here on the generation is protected, even if a later one is handed over. Nothing is chosen
-// if it is published.
+// Chooses the base, unless it is published. From here on the chosen generation is protected, even
+// if a later one is handed over.
 superblock writer::choose_written() {
   const std::lock_guard lock(mutex_);
   const auto newest = newest_slot(both_);

@@ -113,15 +113,15 @@ class writer {
   /// Throws   as check_written
   void hand_over(const superblock& written);
 
-  /// commit.2 for the next transaction, which begins on the base: records the generations that it
-  /// protects, then scans the pins.
+  /// commit.2 for the next transaction, which begins on the base: notes the generations that are
+  /// protected, then scans the pins.
   /// Throws   as check_written; busy (a lock of another program), io
   void adopt_written();
 
-  /// commit.3 from its sync on, commit.4 and commit.5 for the base, if it is not published. Keeps
-  /// the writer lock. If it fails, this writer publishes nothing more, and its transactions fail.
-  /// `after_sync` is called with the generation between the sync of the data and the write of the
-  /// superblock; if it throws, publishing fails.
+  /// Publishes the base, unless it is published: commit.3 from its sync on, commit.4 and commit.5.
+  /// Keeps the writer lock. If it fails, this writer publishes nothing more, and its transactions
+  /// fail. `after_sync` is called with the generation between the sync of the data and the write of
+  /// the superblock; if it throws, publishing fails.
   /// Returns  the generation that is durable now
   /// Throws   as publish and announce_and_release; out_of_memory; exceptions of `after_sync`,
   ///          except that a std::bad_alloc becomes out_of_memory too

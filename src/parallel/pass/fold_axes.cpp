@@ -17,7 +17,7 @@ namespace shale::detail {
 
 namespace {
 
-// The results of empty states that are delivered together: their states fit in the L2 cache.
+// How many results of empty states are delivered together. Their states fit in the L2 cache.
 constexpr index_t empty_results_at_once = 4096;
 
 // The accumulators of a caller as states of a pass.
@@ -64,7 +64,7 @@ class caller_states final : public parallel::fold_states {
 };
 
 // Calls the caller's functions for the blocks of a unit. The last operand is folded. In the second
-// step of a scan, the results go to the first one.
+// step of a scan, the results go to the first operand.
 void fold_unit(const parallel::unit& here, const fold_functions& functions) {
   const std::size_t operands = here.bases.size();
   const std::size_t last = operands - 1;

@@ -197,8 +197,9 @@ void tile_operands::add_input(const tile_operand& operand) {
   operands_.push_back(std::move(input));
 }
 
-// A unit stores its tiles of an output when it ends, and other units read theirs before or after.
-// So an input may show the elements of an output only if no unit reads those of another one.
+// A unit stores its tiles of an output when it ends. Other units may read tiles before or after
+// that. So an input may have the elements of an output only if no unit reads elements that another
+// unit writes.
 void tile_operands::require_other_tiles(const tile_operand& operand) const {
   if (!access_to::is_tiled(operand)) return;
   const tile_source& source = access_to::source(operand);

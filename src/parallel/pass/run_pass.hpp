@@ -17,8 +17,8 @@
 namespace shale::parallel {
 
 /// Calls `body.run` for all units, from several threads, and ends the pass: the outputs hold the
-/// results afterwards. Operands have one shape, up to the lengths of lanes, and outputs overlap no
-/// other operand that has other elements at an index.
+/// results afterwards. Operands have one shape, up to the lengths of lanes. An output overlaps
+/// another operand only if both have the same element at each index.
 /// Throws   io, corrupt, out_of_memory, cancelled, exceptions of `body` and of sinks
 void run_pass(std::span<const loop_operand> operands, const pass_options& options,
               const way& chosen, executor& on, unit_body body);

@@ -20,8 +20,9 @@ class unit_states {
   /// The strides of the states of a unit over `box`, by axis of the plan.
   dims strides(const region& box) const { return groups_.state_strides(box); }
 
-  /// Runs `body` on the unit, with states of its own, and merges them or passes them on. The step of
-  /// a scan that writes runs by `write`.
+  /// Runs `body` on the unit, which folds its elements into states of its own. Then merges these
+  /// states with those of other units. In a scan, passes them on to the next unit instead, and
+  /// calls `write`, which writes the unit's results.
   /// Throws   out_of_memory, exceptions of both; cancelled if a scan has failed elsewhere
   void run(unit& here, const region& box, const unit_body& body, const unit_body& write);
 

@@ -81,7 +81,7 @@ void unit_work::run_alone(index_t number, int worker, const region& box,
   compute(here, units_.tile(number));
 }
 
-// A unit that writes, and its bytes.
+// A unit that is to write, and the number of bytes that it writes.
 struct unit_work::writing {
   unit_work& work;
   unit& here;

@@ -8,9 +8,9 @@
 //
 // Invariants
 //   awaited.1  the description for the last sync is opened when the file gets its name, before its
-//              maker writes, and is used for nothing else; the record of errors that others in this
-//              process receive is made at the same time. A file that its maker does not announce
-//              gets both in `look`: errors that others received before are not found
+//              maker writes. It is used for nothing else. The record of the errors that others in
+//              this process receive is made at the same time. If the maker does not announce the
+//              file, `look` makes both, and errors that others received before are not found
 //   awaited.2  an error is permanent: every later `sync` and `check` throws it
 //   awaited.3  if its maker announced the file, no other file that takes its name is ever watched:
 //              anyone who may write to the folder can exchange names at any time
@@ -50,13 +50,13 @@ class awaited_file {
   /// the file. Without an identity, it is the file that has the name now.
   static void appeared(const std::string& path, const std::optional<file_identity>& made) noexcept;
 
-  /// The same for an open file, which is looked at only if somebody awaits a file.
+  /// The same for an open file. Its identity is read only if somebody awaits a file.
   static void appeared(const std::string& path, int made) noexcept;
 
   /// Looks for a file that got the name without being announced. Call it before the file is
-  /// written: errors that others have received by then are missed. A file that is already watched
-  /// stays watched; if another file has taken its name, that one is watched instead, unless the
-  /// first one was announced.
+  /// written, because errors that others have received by then are missed. A file that is already
+  /// watched stays watched, with one exception: if it was not announced and another file has taken
+  /// its name, the other file is watched instead.
   void look() noexcept;
 
   /// A descriptor of the watched file, for changes of its owner and permissions; -1 if none is
@@ -86,8 +86,8 @@ class awaited_file {
   int unwatched_ = 0;  // the errno value that kept a file from being watched, or 0
 
   // Whether an announced file could not be watched when it was made. A description that is opened
-  // later serves for its owner and permissions, but errors that others have received meanwhile do
-  // not reach it, so `sync` fails.
+  // later does not get errors that others have received by then, so `sync` fails. It can still be
+  // used to set owner and permissions.
   bool is_missed_ = false;
 };
 

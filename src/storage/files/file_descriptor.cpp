@@ -14,7 +14,7 @@ constexpr int standard_streams = 3;
 
 file_descriptor duplicate(int descriptor) noexcept {
   const int made = ::fcntl(descriptor, F_DUPFD_CLOEXEC, standard_streams);
-  if (made < 0 && errno == EINVAL) errno = EMFILE;  // the process may have no such number at all
+  if (made < 0 && errno == EINVAL) errno = EMFILE;  // the limit allows no number from 3 on
   return file_descriptor(made);
 }
 

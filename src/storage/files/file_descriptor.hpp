@@ -1,8 +1,8 @@
 // A file descriptor with one owner, and the calls that make descriptors.
 //
-// A program may run with its standard streams closed, and print all the same. If a file had one of
-// their numbers, the output would be written into the file. So every descriptor that the library
-// keeps is made here, and has another number.
+// A program may print although its standard streams are closed. If a file had the number of such a
+// stream, the output would be written into the file. So every descriptor that the library keeps is
+// made here, and has another number.
 #pragma once
 
 #include <unistd.h>
@@ -52,8 +52,8 @@ file_descriptor duplicate(int descriptor) noexcept;
 int beyond_standard_streams(int made) noexcept;
 
 /// Calls openat(2) once, with O_CLOEXEC. The number is not that of a standard stream.
-/// Returns  a descriptor that the caller closes. -1 if it failed, with the reason in errno; no file
-///          stays behind that O_CREAT | O_EXCL has made
+/// Returns  a descriptor that the caller closes. -1 if it failed, with the reason in errno. A file
+///          that O_CREAT | O_EXCL made before the failure is removed
 int open_at(int directory, const char* path, int flags, unsigned mode = 0) noexcept;
 
 /// Calls open_at in the working directory, and again if a signal interrupts it.
@@ -61,8 +61,8 @@ int open_at(int directory, const char* path, int flags, unsigned mode = 0) noexc
 file_descriptor open_descriptor(const std::string& path, int flags, unsigned mode = 0) noexcept;
 
 /// The code for the `errno` of a failed call on a file that this process has opened for writing, or
-/// on its name. If its file system is read-only by now, that is a failure: Linux makes a file
-/// system read-only if its device fails.
+/// on its name. If the file system has become read-only, the code is `io`, because Linux makes a
+/// file system read-only when its device fails.
 errc code_for_opened_file(int os_errno) noexcept;
 
 }  // namespace shale::detail

@@ -26,7 +26,8 @@ ssize_t read_list(int descriptor, void* into, std::size_t bytes) noexcept {
   return ::getxattr(self, list_name, into, bytes);
 }
 
-// Whether read_list failed because there is no list, or because the file system has none at all.
+// Whether read_list failed because the file has no list, or because the file system has no lists at
+// all.
 bool says_absent(int error_number) noexcept {
   return error_number == ENODATA || error_number == EOPNOTSUPP;
 }
@@ -47,8 +48,9 @@ access_list access_list::of(int descriptor) {
 }
 
 access_list access_list::of(int folder, const char* name, const struct stat& about) {
-  // Closing a descriptor of O_PATH releases no locks that this process has on the file (fcntl(2)).
-  // It can be asked only through /proc.
+  // The file is opened with O_PATH if possible: closing such a descriptor does not release the
+  // locks that this process has on the file (fcntl(2)). But its list can be read only through
+  // /proc.
   const bool has_proc = ::access("/proc/self/fd", X_OK) == 0;
   const file_descriptor opened(
       open_past_leases(folder, name, (has_proc ? O_PATH : O_RDONLY | O_NOCTTY) | O_NOFOLLOW));
@@ -62,7 +64,7 @@ bool access_list::give_to(int descriptor) const noexcept {
   if (!is_known_) return false;
   if (!bytes_.empty())
     return ::fsetxattr(descriptor, list_name, bytes_.data(), bytes_.size(), 0) == 0;
-  // A new file has a list if its folder has one for new files.
+  // A new file gets a list from its folder if the folder has one for new files.
   if (read_list(descriptor, nullptr, 0) < 0 && says_absent(errno)) return true;
   return ::fremovexattr(descriptor, list_name) == 0;
 }
@@ -73,13 +75,15 @@ void give_rights(int made, gid_t group, const file_rights& replaced, mode_t perm
   permissions &= 0777;
   const bool same_group = group == replaced.status.st_gid;
   if (!same_group) {
-    // A member of one file's group may belong to `others` of the other file.
+    // A member of one file's group may belong to `others` of the other file. So both get only bits
+    // that both had.
     const mode_t both = (permissions >> 3) & permissions & 07;
     permissions = (permissions & 0700) | (both << 3) | both;
   }
   const bool list_applies = same_group || replaced.list.is_absent();
-  // Without its list, the file would also admit users whom the list denies what others may do. If
-  // the file keeps a list of its folder, it allows nothing where the group bits are zero.
+  // Without its list, the file would also admit users to whom the list allows less than to
+  // `others`. If the file keeps a list from its folder, that list allows nothing, because the group
+  // bits are zero.
   if (!list_applies || !replaced.list.give_to(made)) permissions &= 0700;
   (void)::fchmod(made, permissions);
 }

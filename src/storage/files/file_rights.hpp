@@ -12,8 +12,8 @@
 
 namespace shale::detail {
 
-/// The access list of a file, in the bytes of the system. Also says that there is no list, or, as a
-/// new object, that it is unknown.
+/// The access list of a file, in the format of the system. An object can also say that the file has
+/// no list, or that its list is unknown. A new object says the latter.
 class access_list {
  public:
   /// The list of an open file.
@@ -28,8 +28,8 @@ class access_list {
   /// Whether it is known that the file has no list.
   bool is_absent() const noexcept { return is_known_ && bytes_.empty(); }
 
-  /// Gives an open file this list in the place of its own, and with it the permission bits that the
-  /// list has. If there is no list here, the file's own one is removed.
+  /// Replaces the list of an open file by this one, and its permission bits by those that this list
+  /// has. If this says that there is no list, the file's list is removed.
   /// Returns  false if that failed, or if the list is unknown
   bool give_to(int descriptor) const noexcept;
 
@@ -46,11 +46,11 @@ struct file_rights {
   access_list list;
 };
 
-/// Gives the open file `made`, of the group `group`, the bits `permissions` and the access list of
-/// the file that it replaces. That file must have these bits too, and until now, only the owner of
-/// `made` may use it. If the two groups differ, group and others get only bits that both get. If
-/// the list is unknown or cannot be set, or there is one and the groups differ, only the owner gets
-/// bits.
+/// Gives the open file `made`, whose group is `group`, the bits `permissions` and the access list
+/// of the file that it replaces. The replaced file must have these bits too, and only the owner of
+/// `made` may use it before this call. If the two groups differ, group and others get only the bits
+/// that both would get. Only the owner gets bits if the list is unknown or cannot be set, or if
+/// there is a list and the groups differ.
 void give_rights(int made, gid_t group, const file_rights& replaced, mode_t permissions) noexcept;
 
 }  // namespace shale::detail

@@ -61,8 +61,9 @@ bool is_surely_full(int descriptor, std::uint64_t from, std::uint64_t to) noexce
   const auto own = static_cast<std::uint64_t>(file.st_blocks) * 512;
   const std::uint64_t behind_end = own - std::min(own, from);
   const std::uint64_t wanted = to - from - std::min(to - from, behind_end);
-  // Free blocks that are kept for root, or for one user or group, count for everybody: the system
-  // does not tell who may take them (on ext4: `tune2fs -u`, `-g`, or the right CAP_SYS_RESOURCE).
+  // Free blocks that are kept for root, or for one user or group, count as free for everybody,
+  // because the system does not tell who may take them (on ext4: `tune2fs -u`, `-g`, or the right
+  // CAP_SYS_RESOURCE).
   return wanted / disk.f_frsize > disk.f_bfree;
 }
 

@@ -14,9 +14,10 @@ namespace shale::detail {
 /// Throws   out_of_space (full disk, quota, file size limit), io
 void extend_file(int descriptor, std::uint64_t from, std::uint64_t to, std::string_view path);
 
-/// Whether the device has less free space than a reservation of `from` to `to` needs, counted with
-/// the space that it keeps for some users. A failed reservation takes all free space, and some file
-/// systems keep it, so a reservation that cannot succeed is not tried. In doubt the answer is no.
+/// Whether the device has less free space than a reservation of `from` to `to` needs. Space that it
+/// keeps for some users counts as free. In doubt the answer is no. A failed reservation takes all
+/// free space, and some file systems do not give it back, so a reservation that cannot succeed is
+/// not tried.
 bool is_surely_full(int descriptor, std::uint64_t from, std::uint64_t to) noexcept;
 
 /// The size of the open file. Throws io.

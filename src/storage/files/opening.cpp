@@ -24,8 +24,8 @@ int open_uninterrupted(int directory, const char* path, int flags) noexcept {
 int open_waiting(const file_descriptor& found, int flags) noexcept {
   char self[64];
   std::snprintf(self, sizeof self, "/proc/self/fd/%d", found.get());
-  // This follows the link in /proc, but no link at the end of the path: `found` is already the file
-  // there.
+  // O_NOFOLLOW is left out, because the name in /proc is a link. No link at the end of the caller's
+  // path is followed here: `found` is already the file there.
   return open_uninterrupted(AT_FDCWD, self, flags & ~O_NOFOLLOW);
 }
 
@@ -37,9 +37,8 @@ bool is_regular(const file_descriptor& file) noexcept {
 }  // namespace
 
 int open_past_leases(int directory, const std::string& path, int flags) noexcept {
-  // O_NONBLOCK keeps the opening of a pipe from waiting for its other end. With it, open(2) of a
-  // regular file with a lease fails with EAGAIN at once, after asking the holder to give the lease
-  // back.
+  // With O_NONBLOCK, open(2) of a pipe does not wait for its other end. For a regular file with a
+  // lease, it asks the holder to give the lease back, and fails with EAGAIN at once.
   const int opened = open_uninterrupted(directory, path.c_str(), flags | O_NONBLOCK);
   if (opened >= 0 || errno != EAGAIN) return opened;
   // The file is opened through the descriptor that was checked, so no pipe can take its place in

@@ -23,7 +23,7 @@ constinit write_back_record* first_listed = nullptr;
 
 }  // namespace
 
-// The call reports a failure to write any page of the file, so it waits for the first one alone.
+// The call waits for the first page only, but it reports a failure to write any page of the file.
 int unreported_write_back_error(int descriptor) noexcept {
   if (::sync_file_range(descriptor, 0, 1, SYNC_FILE_RANGE_WAIT_BEFORE) == 0) return 0;
   // Some sandboxes lack this call. Writing all pages reports the same errors.

@@ -32,8 +32,8 @@ inline bool is_not_offered(int error_number) noexcept {
   return error_number == ENOSYS || error_number == EPERM;
 }
 
-/// Asks the system whether it has failed to write bytes of the open file, wherever they are, to the
-/// device. The system reports a failure once to each open file description.
+/// Asks the system whether it has failed to write any bytes of the open file to the device. The
+/// system reports a failure once to each open file description.
 /// Returns  0, or the error number
 /// Cost     one system call, which waits if the first page of the file is being written
 int unreported_write_back_error(int descriptor) noexcept;
