@@ -17,8 +17,8 @@ expr arange(scalar start, scalar stop, scalar step = 1, std::optional<dtype> typ
 expr arange(scalar stop);
 
 /// `count` numbers from `start` to `stop`, evenly spaced: start + step * k, and the last one is
-/// exactly `stop`. A single number is `start`. If stop - start is not finite, they are the points of
-/// `lerp` instead: finite between finite ends, however far they are apart.
+/// exactly `stop`. A single number is `start`. If stop - start is not finite, the numbers are those
+/// of `lerp` instead. Between finite ends they are finite, however far the ends are apart.
 /// Shape    (count); float64
 /// Throws   invalid_argument also for a negative count
 expr linspace(double start, double stop, index_t count = 50);

@@ -53,8 +53,8 @@ struct binned_counts {
 
 /// Counts the elements in `bins` bins of equal width, as NumPy's histogram. Each bin includes its
 /// lower edge, and the last one includes its upper edge, too. Elements outside the range and NaN
-/// are not counted. Elements and edges are compared in float64.
-/// If bins are narrower than the distance of two float64, some edges are equal.
+/// are not counted. Elements and edges are compared in float64. If bins are narrower than the
+/// distance between neighbouring float64 numbers, some edges are equal.
 /// Shape    [bins]: int64, or float64 with weights or density
 /// Cost     one product for each element, or a binary search where edges are equal or the width of
 ///          the range overflows

@@ -14,11 +14,11 @@
 //
 // A rolling reduction is computed in a pass of its own, part by part, from parts of the operand. So
 // the operand may be larger than memory: a mapped file, a tile source, or an expression of them.
-// But an expression of more than 2,000 nodes, or of a lazy factor of a lazy factor (tall_qr.hpp),
-// is first computed as a whole into memory of the executor's pool. If the reduction is the whole
-// value of an output of the same dtype that shares no bytes with the operand (`eval_into(out,
-// rolling_sum(x, 7))`), its pass writes the output. Otherwise its result is held in memory of the
-// executor's pool until everything that reads it is computed.
+// Two kinds of expression are first computed as a whole into memory of the executor's pool: those
+// of more than 2,000 nodes, and those that read a lazy factor of a lazy factor (tall_qr.hpp). If
+// the reduction is the whole value of an output of the same dtype that shares no bytes with the
+// operand (`eval_into(out, rolling_sum(x, 7))`), its pass writes the output. Otherwise its result
+// is held in memory of the executor's pool until everything that reads it is computed.
 // Shape    that of `a`, with extent - window + 1 along `axis`
 // Cost     a node of the expression; nothing is computed before it is evaluated. Then elements are
 //          read at most twice, in parallel. Each thread holds up to 2^19 results and twice as many

@@ -78,7 +78,7 @@ struct shared_segment {
 };
 
 /// The segments that this process may open and whose names begin with `prefix`, sorted by name. A
-/// file that another program gave a name which no segment can have is left out.
+/// file of another program is left out if no segment can have its name.
 /// Throws   access_denied, io (no descriptors left, /dev/shm)
 std::vector<shared_segment> list_shared(std::string_view prefix = {});
 

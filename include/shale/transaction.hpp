@@ -245,9 +245,10 @@ class transaction {
   ///          not_found, access_denied (also if the folder cannot be read), busy (another
   ///          transaction writes `other`; or this one began with commits that were not durable
   ///          yet), corrupt, unsupported (a later format), io (also if another file has the name by
-  ///          now), out_of_space. The old file keeps its name, unless only the sync of the folder
-  ///          failed after the rename (io), also if the file system has shut itself down. If the
-  ///          sync of `other` failed (io, out_of_space), make that file anew: its bytes may be lost
+  ///          now), out_of_space. The old file keeps its name, with one exception: the rename
+  ///          succeeded, and only the sync of the folder failed (io), for example because the file
+  ///          system has shut itself down. If the sync of `other` failed (io, out_of_space), make
+  ///          that file anew: its bytes may be lost
   /// Lifetime open snapshots keep the old file. Handles to it throw `io`: open the name again
   void replace_by(const std::string& other);
 

@@ -22,8 +22,8 @@ namespace [[gnu::visibility("default")]] shale {
 class unfinished_file {
  public:
   /// Chooses a temporary name, but makes no file yet. A relative path is resolved now. The folder
-  /// is held open, so that the file is found again after the folder was renamed. A target that the
-  /// system would not let `publish` replace is refused here, as far as the system tells.
+  /// is held open, so that the file is found again after the folder was renamed. A target that
+  /// `publish` could not replace is refused here already, if the system tells that in advance.
   /// Throws   already_exists (unless the target may be replaced), invalid_argument (the target is
   ///          no regular file, or a mount point; its name is empty, is too long or has a zero byte;
   ///          `keep`), not_found (the folder), access_denied (the folder; the target is immutable,
@@ -117,15 +117,16 @@ class unfinished_file {
   /// and sticky bits, its access list (a POSIX ACL), and its owner and group if this process may
   /// set them. If another file has taken the target's name since this object was made, the new file
   /// gets only permissions that both files have, and only an owner, a group and a list that both
-  /// have. If it cannot get the group of the old file, group and others get only permissions that
-  /// both had. If the list cannot be handed on, only the owner gets permissions.
+  /// have. If the new file cannot get the group of the old one, group and others get only
+  /// permissions that both had. If the list cannot be handed on, only the owner gets permissions.
   ///
-  /// The system reports a failed write only once. `publish` finds a failure even if a flush or
-  /// another process got the report, but only from a certain time on: from its making, if
-  /// `create_file` made the file; from the return of `body`, if `create` called it and it made the
-  /// file in other ways; else from the first call of `publish`. It misses failures that were
-  /// reported to somebody else before that time. So a `body` that writes should sync the file
-  /// through the descriptor that wrote, and throw if that fails.
+  /// The system reports a failed write only once. `publish` finds failures even if a flush or another
+  /// process got the report, but it misses those that were reported before a certain time:
+  ///   - if `create_file` made the file: before it was made, so none are missed
+  ///   - if `body` made the file in other ways, called by `create`: before `body` returned
+  ///   - in all other cases: before the first call of `publish`
+  /// So a `body` that writes should sync the file through the descriptor that wrote, and throw if
+  /// that fails.
   /// Cost     a sync of the file and one of the folder
   /// Throws   invalid_argument (published, moved from, in a forked child); already_exists
   ///          (with `refuse`: the target was made meanwhile); io and out_of_space, also at each
