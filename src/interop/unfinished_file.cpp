@@ -104,8 +104,8 @@ void forget_unfinished(const name_in_folder& file) noexcept {
               {"file " + target, "existing_file::replace would replace it"});
 }
 
-// Throws if no file can be created or renamed in the directory, before a file is made under a
-// temporary name.
+// Throws if no file can be created or renamed in the directory. Called before a file is made under
+// a temporary name.
 void require_writable(const std::string& directory, const std::string& target) {
   struct stat status {};
   int failure = ::stat(directory.c_str(), &status) == 0 ? 0 : errno;
@@ -156,7 +156,7 @@ std::optional<unfinished_file::owners> hand_on(int folder, const char* from, int
   }
   const bool same_user = before && before->status.st_uid == old.st_uid;
   const bool same_group = before && before->status.st_gid == old.st_gid;
-  // A new file may have the number of a removed one, so the owners are compared too.
+  // A new file may get the inode number of a removed one, so the owners are compared too.
   const bool same_file = same_user && same_group && before->status.st_dev == old.st_dev &&
                          before->status.st_ino == old.st_ino;
   constexpr auto unchanged = static_cast<uid_t>(-1);

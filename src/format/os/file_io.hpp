@@ -60,8 +60,8 @@ std::unique_ptr<open_directory> open_directory_of(const bound_path& place);
 /// The error for a failed call on the file or its name, once the file is open.
 error failure(const char* operation, os_result result, const std::string& path);
 
-/// The error if a file cannot be opened or made. If the file system is read-only, that is
-/// access_denied, where `failure` says io.
+/// The error if a file cannot be opened or made. If the file system is read-only, the code is
+/// access_denied; that of `failure` is io.
 error opening_failure(const char* operation, os_result result, const std::string& path);
 
 }  // namespace shale::format

@@ -52,7 +52,7 @@ bool is_proc(int directory) noexcept {
   return ::fstatfs(directory, &status) == 0 && status.f_type == PROC_SUPER_MAGIC;
 }
 
-// Whether linkat(2) failed because the system or the file system makes no second names of files.
+// Whether linkat(2) failed because the system or the file system does not support hard links.
 bool lacks_links(int error_number) noexcept {
   return error_number == EPERM || error_number == EOPNOTSUPP || error_number == EMLINK ||
          error_number == ENOSYS;
@@ -267,8 +267,8 @@ class posix_file final : public open_file {
   static constexpr std::size_t transfer_bytes_max = 1u << 30;  // Linux moves at most 2 GiB - 4 KiB
   static constexpr std::chrono::milliseconds poll_interval{10};
 
-  // Neither way replaces a file that has the name already. The second one is for file systems on
-  // which a file can have one name only, such as exFAT.
+  // Gives the file its name by linkat(2). File systems without hard links, such as exFAT, need
+  // renameat2(2). Neither call replaces a file that has the name already.
   os_result give_up_temporary_name(const directory& parent, const std::string& path) noexcept {
     const int from = directory_->descriptor;
     const char* const temporary = temporary_path_.c_str();
@@ -280,7 +280,8 @@ class posix_file final : public open_file {
       return -refused;
     } else if (::renameat2(from, temporary, parent.descriptor, path.c_str(), RENAME_NOREPLACE) !=
                0) {
-      // EINVAL: the file system does not know the flag. Then the missing link is the reason.
+      // EINVAL and ENOSYS: the flag or the call is not supported here. Then the error of linkat(2)
+      // is the reason.
       return errno == EINVAL || errno == ENOSYS ? -refused : -errno;
     }
     temporary_path_.clear();

@@ -3,8 +3,8 @@
 //
 // Such a load runs on the stack of the evaluation that needs the tile. If its expression reads
 // another source of this kind, that one's load runs on the same stack, and so on. The *depth* of a
-// source is the number of evaluations that its load may have on the stack at once, each inside of
-// the one before: 1 if its expression reads no source of this kind.
+// source is the greatest number of nested evaluations that its load may have on the stack. It is 1
+// if the expression reads no source of this kind.
 //
 // Invariants
 //   nested.1  no source is deeper than nested_depth_max. An operand that reads a source of this

@@ -20,7 +20,7 @@ node_ref make_view(const node_ref& value, const axis_map& map);
 node_ref make_part(const node_ref& value, const region& box);
 
 /// The node as an operand of a tile source, whose loads evaluate parts of it. It is staged if its
-/// graph is so large that no part should copy it, or if it reads a source that must not nest deeper
+/// graph is too large to be copied for each part, or if it reads a source that must not nest deeper
 /// (nested.1).
 node_ref make_operand_of_parts(const node_ref& value);
 

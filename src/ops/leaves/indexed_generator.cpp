@@ -62,7 +62,7 @@ class indexed_generator final : public leaf_generator {
     }
   }
 
-  // Elements whose every axis has an index are alone.
+  // If every axis has an index, no elements of a row are known to be neighbours in memory.
   bool may_have_rows() const noexcept override { return !direct_.empty(); }
 
   bool find_rows(const index_t* start, const std::byte** rows, index_t outer) const override {
@@ -84,7 +84,8 @@ class indexed_generator final : public leaf_generator {
     index_t step;
   };
 
-  // Where the elements of a row are read. Without indices that move, they lie `step` bytes apart.
+  // Where the elements of a row are read. If no index changes along the row, they lie `step` bytes
+  // apart.
   struct row_source {
     const std::byte* first;
     index_t step;

@@ -17,9 +17,9 @@ namespace shale::parallel {
 
 namespace {
 
-// Stores one item into `count` neighbours. The item is loaded once, so that the compiler need not
-// expect a store to change it. What follows the first items is copied from them, because the C
-// library's copy uses the widest stores of the processor.
+// Stores one item into `count` neighbours. The item is loaded once, so the compiler need not expect
+// that a store changes it. All but the first items are copied from the first ones by the C library,
+// because it uses the widest stores of the processor.
 template <class Item>
 void fill_run(std::byte* to, const std::byte* from, index_t count) {
   constexpr auto width = static_cast<index_t>(sizeof(Item));

@@ -21,7 +21,7 @@ class counters {
   void read(std::uint64_t bytes) noexcept { add(&part::bytes_read, bytes); }
   void written(std::uint64_t bytes) noexcept { add(&part::bytes_written, bytes); }
 
-  /// The same of a small call, at once.
+  /// Counts tiles and bytes of a small call, as the three members above.
   void work(std::uint64_t tiles, std::uint64_t read_bytes, std::uint64_t written_bytes) noexcept {
     const int number = thread_number::of_this_thread();
     part& to = parts_[static_cast<std::size_t>(number)];
@@ -64,8 +64,8 @@ class counters {
  private:
   using sum = std::atomic<std::uint64_t>;
 
-  // The sums of one thread. The last part is for all threads that have no number. Two lines of the
-  // cache, because processors prefetch lines in pairs.
+  // The sums of one thread. The last part is for all threads that have no number. A part takes two
+  // cache lines, because processors prefetch lines in pairs.
   struct alignas(128) part {
     sum passes = 0;
     sum tiles = 0;
@@ -84,7 +84,7 @@ class counters {
     add(parts_[static_cast<std::size_t>(number)].*which, more, number < thread_number::count);
   }
 
-  // `alone`: the part belongs to this thread, and no other one stores to it.
+  // `alone`: the part belongs to this thread, and no other thread stores to it.
   static void add(sum& to, std::uint64_t more, bool alone) noexcept {
     if (alone) to.store(to.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
     else to.fetch_add(more, std::memory_order_relaxed);

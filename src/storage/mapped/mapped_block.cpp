@@ -132,7 +132,7 @@ void mapped_block::refresh_last_page(const file_extent& more) const {
                                 static_cast<off_t>(page_begin + done));
     if (got < 0 && errno == EINTR) continue;
     const std::uint64_t missing = std::max(page_begin + done, more.offset);
-    // With O_DIRECT, a file that ends inside a block cannot be read from there.
+    // With O_DIRECT, if a file ends inside a block, reading on from its end fails with EINVAL.
     if (got == 0 || (got < 0 && errno == EINVAL && done > 0))
       throw_shorter(missing, "its last page ends there");
     if (got < 0)

@@ -59,8 +59,8 @@ class shared_block final : public detail::mapped_block {
   const detail::owning_process attached_;
 };
 
-// The names of files that may be segments, without the directory and the common prefix. Another
-// program may have made files whose names no segment has.
+// The names of files that may be segments, without the directory and the common prefix. Files of
+// other programs are left out if no segment can have their names.
 std::vector<std::string> segment_names(std::string_view beginning) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(detail::segment_directory),

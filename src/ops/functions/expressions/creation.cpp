@@ -37,7 +37,8 @@ expr arange(scalar start, scalar stop, scalar step, std::optional<dtype> type) {
   const dtype natural = range_dtype(start, stop, step);
   if (step == scalar(0)) throw error(errc::invalid_argument, "arange: the step is 0");
   index_t count = 0;
-  // The halves of numbers that are far apart are exact, and so is the double of their range.
+  // If the ends are far apart, the range of their halves is made and then doubled. Halving such
+  // numbers is exact, and so is doubling.
   const bool is_halved =
       natural == dtype::float64 && are_far_apart(start.as<double>(), stop.as<double>());
   const double unit = is_halved ? 0.5 : 1;

@@ -33,7 +33,7 @@ constexpr index_t rows_by_width = 4;
 /// Stands for a block that has an element that is refused.
 constexpr lapack::integer not_finite_block = 1;
 
-/// An operand whose parts can be evaluated one by one, without stages.
+/// The node of an operand whose parts can be evaluated one by one; it reads no stages.
 node_ref node_of_parts(const expr& elements) {
   return node_of(with_computed_stages(expr_of(make_operand_of_parts(node_of(elements)))));
 }

@@ -55,7 +55,7 @@ class tall_matrix {
   const row_blocks& cut() const noexcept { return cut_; }
   const char* function() const noexcept { return function_; }
 
-  /// The depth of a source whose loads read the matrix (nested_source.hpp).
+  /// The depth that a source has if its loads read the matrix (nested_source.hpp).
   int source_depth() const noexcept { return source_depth_; }
 
   /// The rows of some blocks.

@@ -76,7 +76,7 @@ class bins_of_values {
   bins_of_values(value_range range, index_t bins)
       : edges_(static_cast<std::size_t>(bins) + 1), equal_(true) {
     const double distance = range.high - range.low;
-    // The distance may overflow, that of the halves does not.
+    // The distance of the ends may overflow. The distance of their halves does not.
     const double unit = std::isfinite(distance) ? 1 : 0.5;
     const double low = range.low * unit;
     const double width = (range.high * unit - low) / static_cast<double>(bins);
@@ -93,9 +93,9 @@ class bins_of_values {
     if (!(value >= edges_.front() && value <= edges_.back())) return -1;
     if (value == edges_.back()) return count() - 1;
     if (!equal_) return found(value);
-    // The product is rounded, so the bin may be a neighbour of the right one. If bins are narrower
-    // than the distance of floats, runs of edges are equal, and it may be far away; so it may be if
-    // the distance of the ends overflows, and the factor is 0.
+    // The product is rounded, so the bin may be a neighbour of the right one. It may also be far
+    // away, in two cases: bins are narrower than the distance of floats, so runs of edges are
+    // equal; or the distance of the ends overflows, so the factor is 0.
     const double scaled = (value - edges_.front()) * per_value_;
     index_t bin =
         scaled < static_cast<double>(count()) ? static_cast<index_t>(scaled) : count() - 1;
@@ -228,7 +228,7 @@ binned_counts histogram_of(const expr& x, const bins_of_values& bins,
     for (const double sum : sums) total += sum;
     for (std::size_t bin = 0; bin < sums.size(); ++bin) {
       const double low = bins.edges()[bin], high = bins.edges()[bin + 1];
-      // The width may overflow, half of it does not.
+      // The width may overflow. Half of it does not.
       if (std::isfinite(high - low)) sums[bin] = sums[bin] / (high - low) / total;
       else sums[bin] = sums[bin] / total / 2 / (high / 2 - low / 2);
     }

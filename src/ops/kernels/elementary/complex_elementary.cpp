@@ -60,8 +60,8 @@ double_word operator/(double_word a, double b) {
   return exact_sum(near, (((a.high - back.high) - back.low) + a.low) / b);
 }
 
-/// Sums `first` and the terms after it. Term k + 1 is term k times `factor` / divisor(k), where k
-/// begins with 0, and terms become smaller.
+/// Sums a series. Term 0 is `first`, and term k + 1 is term k times `factor` / divisor(k). The
+/// terms must become smaller.
 template <class Divisor>
 double_word sum_of_series(double_word first, double_word factor, Divisor divisor) {
   double_word total = first, term = first;
@@ -75,9 +75,9 @@ double_word sum_of_series(double_word first, double_word factor, Divisor divisor
 // ---- exp2 --------------------------------------------------------------------------------------
 
 // 2^a = 2^x (cos(y ln 2) + i sin(y ln 2)). The angle is a sum of two doubles: the error of a single
-// one would turn the result by up to |y| 2^-54. The second one holds the error of the product, and
-// what is missing in the first part of ln 2. The formulas for the sine and the cosine of a sum
-// combine them, because the second one is not small if y is large.
+// one would turn the result by up to |y| 2^-54. The second double holds the error of the product,
+// and the product of y with the rest of ln 2. The formulas for the sine and the cosine of a sum
+// combine the two doubles, because the second one is not small if y is large.
 std::complex<double> exponential_2(std::complex<double> a) {
   constexpr double ln_2 = 0x1.62e42fefa39efp-1, rest_of_ln_2 = 0x1.abc9e3b39803fp-56;
   const double x = a.real(), y = a.imag();
@@ -96,9 +96,10 @@ std::complex<double> exponential_2(std::complex<double> a) {
 
 // ---- expm1 -------------------------------------------------------------------------------------
 
-// e^x cos y - 1 for |x| <= 1 and |y| <= 1, also if it nearly vanishes. Then x is about y^2 / 2. So
-// the difference of these two is computed first, where it is exact or nearly so. What remains of
-// both series is of the order of y^4, and is computed with 50 bits more than the result has.
+// e^x cos y - 1 for |x| <= 1 and |y| <= 1, with all digits even where it nearly vanishes. There x
+// is about y^2 / 2, so the difference of these two is exact, or nearly so, and is computed first.
+// What remains of both series is of the order of y^4, and is computed with 50 bits more than the
+// result has.
 double real_part_of_expm1(double x, double y) {
   const double_word square = exact_product(y, y);
   const double_word minus_square{-square.high, -square.low};
@@ -131,9 +132,10 @@ std::complex<double> exponential_minus_1(std::complex<double> a) {
 
 // ---- log1p -------------------------------------------------------------------------------------
 
-// |1 + x + iy|^2 - 1 = 2x + x^2 + y^2, also if it nearly vanishes. The five terms are exact. Each
-// pass replaces them by their rounded sum, which becomes the last term, and the errors of its
-// additions. So the exact sum of the terms stays the same, but less and less of it cancels.
+// |1 + x + iy|^2 - 1 = 2x + x^2 + y^2, with all digits even where it nearly vanishes. The five
+// terms are exact. Each pass replaces them by their rounded sum, which becomes the last term, and
+// the errors of its additions. So the exact sum of the terms stays the same, but less and less of
+// it cancels.
 // Source   T. Ogita, S. M. Rump, S. Oishi, Accurate sum and dot product, SIAM Journal on Scientific
 //          Computing 26 (2005), algorithm SumK
 double squared_magnitude_minus_1(double x, double y) {
@@ -148,7 +150,8 @@ double squared_magnitude_minus_1(double x, double y) {
   return (((terms[0] + terms[1]) + terms[2]) + terms[3]) + terms[4];
 }
 
-// log |1 + a| = log1p(|1 + a|^2 - 1) / 2. Where this is not near 0, 1 + a is exact enough.
+// log |1 + a| = log1p(|1 + a|^2 - 1) / 2. If the logarithm is not near 0, the rounded 1 + a is
+// exact enough.
 std::complex<double> logarithm_of_1_plus(std::complex<double> a) {
   const double x = a.real(), y = a.imag();
   if (std::fabs(x) < 4 && std::fabs(y) < 4) {

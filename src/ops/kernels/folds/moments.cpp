@@ -76,8 +76,9 @@ struct moments {
   };
   using Value = T;
   /// Whether columns are folded as distances from their first row. Values of 8 bytes may have as
-  /// many digits as a double, and such differences are exact, or nearly so, if values are close
-  /// together. Integers of 4 bytes leave the mean too few digits after the point.
+  /// many digits as a double. If they are close together, their differences are exact, or nearly
+  /// so. A mean of integers of 4 bytes has too few digits after the point in a double; the mean of
+  /// the differences has more.
   static constexpr bool has_origin =
       sizeof(Part) == 8 || (std::is_integral_v<Part> && sizeof(Part) == 4);
   /// The first row (if has_origin), and the mean and the squares so far of each column.

@@ -93,8 +93,9 @@ enum class operation : std::uint8_t {
   count_
 };
 
-/// A product and the sum or difference that reads it, in one kernel: out, a, b, c. Both round, so
-/// the results are those of two operations. Only evaluation uses these; no graph contains them.
+/// A product and the sum or difference that reads it, in one kernel. Its operands are out, a, b and
+/// c. The product is rounded, too, so the results are those of two operations. Only evaluation uses
+/// these; no graph contains them.
 enum class product_sum : std::uint8_t {
   add,            // a * b + c
   subtract,       // a * b - c

@@ -20,7 +20,7 @@ void copy_element(std::byte* to, const std::byte* from) {
   std::memcpy(to, from, sizeof(Word));
 }
 
-// Copies every second word. A loop over numbers is vectorised; one over bytes is not.
+// Copies every second word. The compiler vectorises a loop over numbers, but not one over bytes.
 template <class Word>
 void pack_every_second(std::byte* to, const std::byte* from, index_t count) {
   typedef Word any_word __attribute__((may_alias, aligned(1)));
