@@ -70,7 +70,8 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   heed_broken_pipes();
   const int code = run_and_tell(argc, argv);
-  // Shells go on with a script after a command that only exits with a code of its own.
+  // If a signal ended the command, the process dies by that signal. If it only exited with a code,
+  // a shell would go on with its script.
   const int number = caught_signal();
   if (number == SIGPIPE || (number != 0 && code == exit_interrupted))
     shale::raise_without_unfinished_files(number);

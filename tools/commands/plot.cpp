@@ -58,7 +58,7 @@ expr plane(expr values) {
   return values;
 }
 
-// The elements as numbers. Dates that are none become NaN.
+// The elements as numbers. NaT (not a time) becomes NaN.
 expr numbers_of(const expr& values, const std::optional<logical_dtype>& logical) {
   const expr numbers = astype(values, dtype::float64);
   const std::optional<expr> missing = missing_times(logical, values);

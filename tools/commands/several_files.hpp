@@ -43,8 +43,8 @@ struct described_file {
   int code = exit_success;
 };
 
-/// Prints what `describe` says of the file; of several files, a list. There, a file that cannot be
-/// described is an object that has its name as `key`, and nothing else.
+/// Prints what `describe` says of a single file, or a list of that for several files. In a list, a
+/// file that cannot be described is an object that has its name as `key`, and nothing else.
 /// Returns  the worst exit code
 /// Throws   as for_each_file; the error of a single file
 int print_json_of(const std::vector<std::string>& files, const std::string& key,

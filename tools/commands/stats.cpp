@@ -40,14 +40,14 @@ struct stats_options {
 };
 
 struct statistics {
-  std::uint64_t count = 0;          ///< elements, also those that are no values
-  std::uint64_t missing_count = 0;  ///< NaNs, or times that are none (NaT)
+  std::uint64_t count = 0;          ///< all elements, with the missing ones
+  std::uint64_t missing_count = 0;  ///< NaN, or NaT (not a time)
   // These describe the other elements. They are empty if there are no such elements.
   std::optional<scalar> min, max, mean, std;
 };
 
-// The elements that are no values. Where the extrema are searched, `above` and `below` take their
-// place, since no element is beyond these.
+// The missing elements. They are replaced by `above` to find the minimum, and by `below` to find
+// the maximum. No element lies above `above` or below `below`.
 struct gaps {
   expr missing;
   scalar above;

@@ -29,7 +29,7 @@ bool can_stand_for(const logical_dtype& type, dtype storage, const dims& shape);
 std::optional<logical_dtype> kept_logical_dtype(const std::optional<logical_dtype>& type,
                                                 const expr& values);
 
-/// Which elements are no times (NaT), as bools; nothing if `type` is no time.
+/// Which elements are NaT (not a time), as bools; nothing if `type` is not one of times.
 std::optional<expr> missing_times(const std::optional<logical_dtype>& type, const expr& values);
 
 /// A line that says that the logical dtype is not kept.

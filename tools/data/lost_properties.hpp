@@ -13,8 +13,8 @@
 namespace shale::tools {
 
 /// What is lost of the array that `source` copies: its attributes, its fill value unless that is 0,
-/// and its logical dtype unless the file has it, as `kept`. Computed values lose the logical dtype
-/// alone.
+/// and its logical dtype unless the file keeps it. `kept` is the logical dtype that the file has.
+/// Computed values can only lose the logical dtype.
 std::vector<std::string> lost_properties(const contents& source,
                                          const std::optional<logical_dtype>& kept);
 

@@ -330,7 +330,7 @@ void throw_exists(const std::string& shown) {
 written add_computed(const std::string& file, const expr& values,
                      const std::function<void(const tensor&)>& add) {
   const unfinished_file scratch = scratch_for(file);
-  // The target may be closed to others, so the scratch file is.
+  // Others may have no right to read the target, so they get none to read the scratch file.
   constexpr unsigned only_owner = 0600;
   const tensor elements = map_new_file(scratch, only_owner, values.dtype(), values.shape());
   scratch.naming_target([&] {

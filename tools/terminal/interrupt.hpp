@@ -53,8 +53,8 @@ void reader_has_gone() noexcept;
 void throw_if_interrupted();
 
 /// Calls `end`, which replaces a target, unless a signal has been caught. While `end` runs, a
-/// second signal is delayed. After `end`, signals no longer end the command: its death by a signal
-/// would wrongly say that the target is unchanged.
+/// second signal is delayed. After `end`, signals no longer end the command, because its death by a
+/// signal would wrongly say that the target is unchanged.
 /// Throws   cancelled if a signal has been caught; exceptions of `end`
 void replace_target(const std::function<void()>& end);
 

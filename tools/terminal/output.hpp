@@ -16,7 +16,7 @@ enum exit_code : int {
   exit_failed = 3,         ///< io, and every error code without an exit code of its own
   exit_corrupt = 4,        ///< from every command but verify
   exit_unsupported = 5,
-  exit_interrupted = 130,  ///< in place of which main dies of the signal
+  exit_interrupted = 130,  ///< main dies by the signal instead, if there was one
 };
 
 /// The exit code of a command that `failure` ended.
