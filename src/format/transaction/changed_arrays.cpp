@@ -32,8 +32,8 @@ bool same_chunks(const array_record& a, const array_record& b) {
 }
 
 // Throws   invalid_argument if the catalog has no room for the record. This is checked before a
-//          change begins, because the catalog would refuse the record in the middle of it. Extents
-//          can make a record too long, because nothing else bounds their number
+//          change begins, because the catalog would refuse the record in the middle of the change.
+//          A record can be too long because of its extents: nothing else limits their number
 void require_room(const array_record& record) {
   const std::size_t bytes = encode_descriptor(record).size();
   if (bytes > value_bytes_max)
@@ -330,8 +330,9 @@ cut_chunks changed_arrays::chunks_cut_by(std::string_view name, const dims& shap
 }
 
 // Moves all entries to a new index, with their numbers in the capacity of `layout`. They keep their
-// order (numbers.2). No chunk is touched. An index of a damaged file may hold entries that no
-// reader would accept; moved ones could become those of other chunks.
+// order (numbers.2). No chunk is touched. The index of a damaged file may hold entries that no
+// reader would accept. They are refused, because after the move they could be entries of other
+// chunks.
 void changed_arrays::renumber(open_array& array, const chunked_layout& layout) {
   tree moved(tree_kind::chunks, *reader_, {}, space_);
   for (auto at = array.index.seek({}); at.valid(); at.next()) {

@@ -22,7 +22,7 @@
 
 namespace shale::format {
 
-/// The members do the work of the members of `transaction` with the same names.
+/// The members do the work of the members of `transaction` that have the same names.
 class changed_arrays {
  public:
   /// Starts with the catalog of the base generation, from which `generation` is being made.

@@ -1,5 +1,5 @@
-// Finds the indices of a block's elements in the index space of a pass whose plan has ordered and
-// reversed the axes (pass_options::indices).
+// Finds the indices of a block's elements in the index space of a pass, although the plan has
+// ordered and reversed the axes (pass_options::indices).
 //
 // Invariants
 //   indices.1  every element has the index that it has in the caller's operands, whatever order,

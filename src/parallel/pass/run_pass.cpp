@@ -77,8 +77,8 @@ class running_pass {
   executor& on_;
   const std::vector<std::byte*> bases_;
   const bytes_per_position bytes_;
-  // Declared before `work_`: load_memory must not count the scratch memory of `work_` as memory
-  // that other calls hold. Null if all operands are used in place.
+  // Declared before `work_`, so that load_memory does not count the scratch memory of `work_` as
+  // memory that other calls hold. Null if all operands are used in place.
   const std::unique_ptr<brought_operands> brought_;
   unit_work work_;
 };

@@ -47,7 +47,7 @@ class small_apply {
   }
 
  private:
-  // Bumps the outputs' versions, even if the body throws.
+  // Raises the versions of the outputs, even if the body throws.
   class written_versions {
    public:
     explicit written_versions(const small_apply& call) noexcept : call_(call) {}
