@@ -91,7 +91,6 @@ std::unique_ptr<pin> pin_set::take(const bound_path& place, const file_identity&
 // pins.1 and pins.3: the locks that are still held move to a fresh description, and the old one is
 // closed.
 void pin_set::release(const pin& gone) noexcept {
-  constexpr std::size_t exact_up_to = 64;
   pin::description& opened = *gone.in_;
   // A forked child only closes its copy, together with its last inherited pin. It must not lock the
   // mutex, because another thread of its parent may have held it at the fork.

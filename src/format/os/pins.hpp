@@ -67,6 +67,9 @@ class pin_set : public std::enable_shared_from_this<pin_set> {
   /// The most descriptions that a set opens, for any number of pinned generations.
   static constexpr std::size_t descriptions_max = 16;
 
+  /// With at most so many pinned generations, a description keeps no stale lock (pins.3).
+  static constexpr std::size_t exact_up_to = 64;
+
   /// Takes the shared lock of a reader. Returns null if the name no longer leads to `file`. If no
   /// descriptor is left, the generation shares a description with other generations.
   /// Throws   busy (another program's lock is in the way), io, access_denied, not_found

@@ -9,7 +9,7 @@ namespace {
 
 // A smaller output may still be in a cache when it is read again. The time of the pass that writes
 // it does not show that gain.
-constexpr std::uint64_t bytes_min = std::uint64_t{4} << 20;
+constexpr std::uint64_t nontemporal_bytes_min = std::uint64_t{4} << 20;
 
 // Non-temporal stores must be faster by a thirtieth: a difference below that is noise.
 constexpr double gain_min = 0.97;
@@ -25,7 +25,7 @@ store_trial& trial_of(std::uint64_t read, std::uint64_t written, int threads) {
   static std::array<store_trial, read_kinds * size_kinds * 2> trials;
   const std::size_t reads = read < written / 2 ? 0 : read < written + written / 2 ? 1 : 2;
   const auto size = std::min<std::size_t>(
-      static_cast<std::size_t>(std::bit_width(written / bytes_min)) - 1, size_kinds - 1);
+      static_cast<std::size_t>(std::bit_width(written / nontemporal_bytes_min)) - 1, size_kinds - 1);
   return trials[(reads * size_kinds + size) * 2 + (threads > 1 ? 1 : 0)];
 }
 
@@ -102,7 +102,7 @@ store_choice::store_choice(std::span<const loop_operand> operands, bool allowed,
   std::uint64_t written = 0;
   for (const loop_operand& operand : operands)
     if (operand.written) written += operand.values.size_bytes();
-  if (written < bytes_min) return;
+  if (written < nontemporal_bytes_min) return;
   trial_ = &trial_of(bytes_read_once(operands), written, threads);
   trial_->pass_begins();
 }
