@@ -56,7 +56,7 @@ struct evaluation_plan {
   /// budget) has evicted it. Such a reload is not counted. A chunk that is found decoded is counted
   /// all the same (executor::forget_chunks). The pass of a rolling reduction, or of windows by
   /// Fourier transforms, counts its results as tiles of a source; what these are computed from is
-  /// not counted. For elements that are read from tile sources at positions (`take`), this is an
+  /// not counted, neither here nor in the other members. For elements that are read from tile sources at positions (`take`), this is an
   /// upper limit, because the positions are not looked at.
   std::uint64_t bytes_read = 0;
   std::uint64_t tiles_decoded = 0;  ///< tiles of sources, counted like their bytes

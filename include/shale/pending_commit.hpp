@@ -25,7 +25,8 @@ class pending_commit {
   /// Throws   what `commit` throws if its first sync or a later step fails; the error of an earlier
   ///          transaction with whose changes this one began. Then none of its changes is in the
   ///          file, unless the message says that its generation may exist. invalid_argument in a
-  ///          forked child of the process that committed; out_of_memory
+  ///          forked child of the process that committed, unless the transaction was durable at the
+  ///          fork; out_of_memory
   void wait() const;
 
  private:

@@ -44,7 +44,7 @@ class transaction {
   std::uint64_t generation() const;
 
   /// Makes a new array. Names are 1 to 1024 bytes of UTF-8 without control characters. '/'
-  /// separates levels, each of which has a character other than a period; the last one is not
+  /// separates levels, each of which has a character other than a period; none of them is
   /// `.attributes`, which is reserved. No array has the name of a level, so `a` and `a/b` are not
   /// arrays at the same time. A dense array starts as zeros. A chunked array starts with the fill
   /// value everywhere, and takes no space.

@@ -580,6 +580,18 @@ TEST(ChangesWithoutMemory, LeaveTheirArrayAsItWasOrRefuseToBeCommitted) {
     }
 }
 
+// File systems and kernels that know no locks of open file descriptions answer like this.
+TEST_F(FailingCalls, OfLocksLeaveNoNewContainer) {
+  for (const int number : {EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS}) {
+    std::filesystem::remove(path_);
+    test::refuse_calls("fcntl", number);
+    const outcome went = outcome_of([&] { container::create(path_); });
+    test::refuse_calls(nullptr);
+    EXPECT_EQ(went.code, errc::unsupported) << went.text;
+    EXPECT_EQ(directory_.names(), std::vector<std::string>{});
+  }
+}
+
 // The first container that a process opens creates everything that a process creates only once.
 TEST(FirstContainer, MayFindNoMemory) {
   for (std::uint64_t call = 0; call < 8; ++call)

@@ -91,13 +91,17 @@ TEST_F(LevelAttributes, AreNoArrays) {
       [&] { change.set_attribute(".attributes", "k", "v"); },
       [&] { change.remove_attribute(".attributes", "title"); }};
   for (const auto& call : calls) EXPECT_EQ(code_of(call), errc::not_found);
-  for (const char* name : {".attributes", "a/.attributes"}) {
+  for (const char* name : {".attributes", "a/.attributes", ".attributes/x", "a/.attributes/x/y"}) {
     EXPECT_EQ(code_of([&] { change.create(name, expr(1)); }), errc::invalid_argument);
     EXPECT_EQ(code_of([&] { change.create_or_replace(name, expr(1)); }), errc::invalid_argument);
     EXPECT_EQ(code_of([&] { change.rename("top", name); }), errc::invalid_argument);
   }
+  for (const char* level : {".attributes", "a/.attributes", ".attributes/x"})
+    EXPECT_EQ(code_of([&] { change.set_level_attribute(level, "k", "v"); }),
+              errc::invalid_argument);
   change.create("attributes", expr(1));
   change.create("x.attributes", expr(1));
+  change.create("x.attributes/y", expr(1));
 }
 
 TEST_F(LevelAttributes, GoWithTheLastOne) {

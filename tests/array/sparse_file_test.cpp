@@ -86,7 +86,9 @@ class sparse_files final : public format::file_system {
   os_result identify(const std::string& path, format::file_identity& identity) noexcept override {
     return real_.identify(path, identity);
   }
-  void pause(std::chrono::milliseconds duration) noexcept override { real_.pause(duration); }
+  std::chrono::microseconds pause(std::chrono::milliseconds duration) noexcept override {
+    return real_.pause(duration);
+  }
 
  private:
   format::file_system& real_ = format::posix_files();

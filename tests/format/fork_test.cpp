@@ -99,7 +99,10 @@ class pausing_files final : public file_system {
   os_result identify(const std::string& path, file_identity& identity) noexcept override {
     return real_.identify(path, identity);
   }
-  void pause(std::chrono::milliseconds) noexcept override { meanwhile_(); }
+  std::chrono::microseconds pause(std::chrono::milliseconds duration) noexcept override {
+    meanwhile_();
+    return duration;
+  }
 
  private:
   file_system& real_ = posix_files();

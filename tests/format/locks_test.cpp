@@ -26,6 +26,7 @@
 #include "format/recorded_container.hpp"
 #include "format/small_history.hpp"
 #include "format/transaction/writer.hpp"
+#include "format/transaction/writer_lock_wait.hpp"
 #include "shale/error.hpp"
 #include "support/child_process.hpp"
 #include "support/failures.hpp"
@@ -53,6 +54,20 @@ std::string text_of(Body&& body) {
 
 bool says(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+// A thread of low priority may sleep for ten times as long as it wants.
+TEST(Writers, WaitNoLongerThanTheirLimitOnABusyMachine) {
+  const std::string path = "/box/busy.shale";
+  recording_file_system files;
+  container_file first = container_file::create(files, path, {.id = uuid{}});
+  container_file second = container_file::open(files, path, open_access::write);
+  const transaction writing = first.begin(at_once);
+  files.pauses_take = 10;
+  const std::chrono::milliseconds limit{1000};
+  EXPECT_EQ(code_of([&] { second.begin(limit); }), errc::busy);
+  EXPECT_GE(files.paused, limit);
+  EXPECT_LE(files.paused, limit + 10 * lock_step_max);
 }
 
 // ---- readers beside a writer --------------------------------------------------------------------

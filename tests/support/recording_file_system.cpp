@@ -601,9 +601,13 @@ os_result recording_file_system::identify(const std::string& path,
   return 0;
 }
 
-void recording_file_system::pause(std::chrono::milliseconds) noexcept {
+std::chrono::microseconds recording_file_system::pause(
+    std::chrono::milliseconds duration) noexcept {
   const auto entered = enter();
   (void)begin_call("pause", false);
+  const std::chrono::microseconds taken = duration * pauses_take;
+  paused += taken;
+  return taken;
 }
 
 recording_file_system::replay::replay(const recording_file_system& recorded)

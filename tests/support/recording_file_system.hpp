@@ -65,7 +65,7 @@ class recording_file_system final : public format::file_system {
       const std::string& path, std::unique_ptr<format::open_directory>& opened) noexcept override;
   format::os_result identify(const std::string& path,
                              format::file_identity& identity) noexcept override;
-  void pause(std::chrono::milliseconds duration) noexcept override;
+  std::chrono::microseconds pause(std::chrono::milliseconds duration) noexcept override;
 
   // ---- faults and interleavings ----------------------------------------------------------------
 
@@ -93,6 +93,12 @@ class recording_file_system final : public format::file_system {
 
   /// Whether other hosts may have the files open.
   bool remote = false;
+
+  /// How many times longer pauses take than is asked for, as on a busy machine.
+  int pauses_take = 1;
+
+  /// The time that all pauses took. No pause really waits.
+  std::chrono::microseconds paused{0};
 
   /// Adds a lock of a program that knows nothing about containers, over any range.
   void lock_as_stranger(const std::string& path, const format::found_lock& lock);

@@ -40,6 +40,10 @@ void require_new_path(std::string_view name) {
       refuse(name, fmt::format("a level between '/' and '/' is empty, byte {}", start));
     if (level.find_first_not_of('.') == std::string_view::npos)
       refuse(name, fmt::format("the level '{}' at byte {} is of periods only", level, start));
+    if (end < name.size() && is_reserved_name(level))
+      refuse(name, fmt::format("the level '{}' at byte {} is reserved: an array of that name holds "
+                               "the attributes of a level",
+                               level, start));
     start = end + 1;
   }
 }

@@ -206,6 +206,13 @@ container_file container_file::create(const bound_path& place,
     transaction first(std::make_shared<writer>(made));
     first.commit();
 
+    // `open` checks the locks too. But if they do not work, the name cannot be taken back safely, so
+    // it is not given. (Without /proc the file cannot be opened again here.)
+    std::unique_ptr<open_file> second;
+    if (uninterrupted([&] { return made->data->open_again(second); }) >= 0)
+      probe_locks(*made->data, *second, path);
+    second.reset();
+
     const auto folder = open_directory_of(place);
     result = uninterrupted([&] { return files.link(*made->data, place.name()); });
     if (result < 0) throw failure("cannot give the container its name", result, path);

@@ -199,8 +199,9 @@ class file_system {
   /// Identifies the file that the name leads to now.
   virtual os_result identify(const std::string& path, file_identity& identity) noexcept = 0;
 
-  /// Sleeps between attempts to take a lock.
-  virtual void pause(std::chrono::milliseconds duration) noexcept = 0;
+  /// Sleeps between attempts to take a lock. Returns the time that has passed, which may be much
+  /// longer than `duration` on a busy machine.
+  virtual std::chrono::microseconds pause(std::chrono::milliseconds duration) noexcept = 0;
 };
 
 /// The operating system's own files. It has no state: the one object serves everybody.

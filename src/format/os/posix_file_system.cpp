@@ -465,11 +465,14 @@ class posix_file_system final : public file_system {
     return 0;
   }
 
-  void pause(std::chrono::milliseconds duration) noexcept override {
-    // Signals do not shorten the pause, because callers count the time that they have waited.
+  std::chrono::microseconds pause(std::chrono::milliseconds duration) noexcept override {
+    using clock = std::chrono::steady_clock;
+    const clock::time_point start = clock::now();
+    // Signals do not shorten the pause, so that callers do not look at the lock more often.
     timespec left = to_timespec(duration);
     while (::nanosleep(&left, &left) != 0 && errno == EINTR) {
     }
+    return std::chrono::ceil<std::chrono::microseconds>(clock::now() - start);
   }
 
  private:

@@ -37,10 +37,10 @@ writer_lock_wait::turn writer_lock_wait::take() {
     if (is_first(*mine.lock, mine) && try_exclusive(*mine.lock, writer_lock, place_->shown()))
       return mine;
     if (mine.in_queue == nullptr && may_queue_) join_queue(mine);
-    if (waited_ >= timeout_) throw writer_is_busy(*mine.lock, waited_, place_->shown());
-    step_ = std::min({step_, timeout_ - waited_, lock_step_max});
-    place_->files().pause(step_);
-    waited_ += step_;
+    const auto waited = std::chrono::floor<std::chrono::milliseconds>(waited_);
+    if (waited >= timeout_) throw writer_is_busy(*mine.lock, waited, place_->shown());
+    step_ = std::min({step_, timeout_ - waited, lock_step_max});
+    waited_ += place_->files().pause(step_);
     if (mine.in_queue == nullptr) step_ *= 2;  // the holder of the queue byte keeps looking often
   }
 }

@@ -42,7 +42,7 @@ class writer_lock_wait {
 
   const bound_path* place_;
   std::chrono::milliseconds timeout_;
-  std::chrono::milliseconds waited_{0};
+  std::chrono::microseconds waited_{0};
   std::chrono::milliseconds step_{1};
   bool may_queue_ = true;
 };

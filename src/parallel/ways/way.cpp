@@ -24,6 +24,9 @@ constexpr index_t unit_elements_max = index_t{1} << 20;
 // threads, fewer of them work at once (load_memory), but pieces of the file stay long.
 constexpr int loads_at_once_max = 4;
 
+// A load of a few elements would wait for the device as long as one of this size.
+constexpr std::size_t load_bytes_min = std::size_t{64} << 10;
+
 // A private mapping is always used in place: its changed pages exist in this process only, so a
 // copy of its elements would not make room for others.
 bool can_be_copied(const loop_operand& operand) {
@@ -169,14 +172,15 @@ class choice {
   }
 
   // Chooses the shape of the copies, at least `least`. The copies of all loads that run at once
-  // take at most half of the budget.
+  // take at most half of the budget, but each load may take load_bytes_min.
   dims load_shape(const std::vector<plan_operand>& copied, const dims& least) const {
     std::size_t bytes_per_element = 0;
     for (const auto& operand : operands_)
       if (operand.tiles) bytes_per_element += operand.values.item_bytes();
     for (const auto& operand : copied) bytes_per_element += operand.item_bytes;
     const auto at_once = static_cast<std::size_t>(std::min(on_.threads(), loads_at_once_max));
-    const auto most = static_cast<index_t>(on_.memory_bytes() / 2 / at_once / bytes_per_element);
+    const std::size_t bytes = std::max(on_.memory_bytes() / 2 / at_once, load_bytes_min);
+    const auto most = static_cast<index_t>(bytes / bytes_per_element);
     return balanced_tile_shape(copied, least, most);
   }
 
