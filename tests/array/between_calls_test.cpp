@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -21,6 +22,7 @@
 
 #include "array/test_support.hpp"
 #include "format/container/container_file.hpp"
+#include "shale/executor.hpp"
 #include "storage/pool/pools/housekeeper.hpp"
 #include "support/bounded.hpp"
 #include "support/child_threads.hpp"
@@ -167,6 +169,58 @@ TEST_F(ShutDownFileSystem, MakesNoNameDurable) {
   EXPECT_EQ(syncs, 1);
   EXPECT_EQ(went.code, errc::io) << went.text;
   EXPECT_NE(went.text.find(path_), std::string::npos) << went.text;
+}
+
+// Whether a thread of this process sleeps, as one does that waits for another thread.
+bool sleeps(pid_t thread) {
+  std::ifstream about("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string text;
+  std::getline(about, text);
+  return text.find(") S ") != std::string::npos;
+}
+
+// update.2: while a thread copies a unit, another one writes to it. It has to wait for the copy,
+// which would replace its elements.
+class SharedUnit : public BetweenCalls {};
+
+TEST_F(SharedUnit, IsCopiedOnceIfTwoThreadsWriteToIt) {
+  container file = container::create(path_);
+  {
+    transaction made = file.begin();
+    made.create("a", expr(tensor::zeros({1 << 19}, dtype::float32)));
+    made.commit();
+  }
+  transaction change = file.begin();
+  const writable_array a = change.update("a");
+  std::atomic<pid_t> number = 0;
+  std::atomic<bool> done = false;
+  std::jthread other;
+  const auto write_alone = [&](index_t first, float value) {
+    executor alone({.threads = 1});
+    const executor::scope within(alone);
+    a.write({{first}, {8}}, expr(value));
+  };
+  watch_after(0, [&](std::string_view call) {
+    if (call != "pwrite" || other.joinable()) return;
+    other = std::jthread([&] {
+      number = ::gettid();
+      write_alone(0, 1);
+      done = true;
+    });
+    for (int asleep = 0; !done && asleep < 50;) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      asleep = number != 0 && sleeps(number) ? asleep + 1 : 0;
+    }
+  });
+  write_alone(8, 2);
+  stop_watching();
+  ASSERT_TRUE(other.joinable());
+  other.join();
+  change.commit();
+  const tensor stored = file.latest().at("a").read();
+  const auto found = stored.elements<float>();
+  for (std::size_t i = 0; i < found.size(); ++i)
+    ASSERT_EQ(found[i], i < 8 ? 1 : i < 16 ? 2 : 0) << i;
 }
 
 class AsyncCommit : public BetweenCalls {

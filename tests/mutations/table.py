@@ -1631,7 +1631,7 @@ MUTATIONS = [
     mutation("unit-copied-twice", "array/transaction/changes/unit_copies.cpp", "claim",
              "two threads copy one unit, and the stores of the first are lost",
              "!waits", "true",
-             "DenseParts.OfOneUnitMayBeWrittenByManyThreads"),
+             "SharedUnit.IsCopiedOnce*"),
     mutation("untouched-units-written", "array/elements/copied_units.cpp", "touched_units",
              "a write changes bytes of the generation before",
              "unit_of(positions->last)", "unit_of(positions->first)",
