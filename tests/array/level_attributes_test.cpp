@@ -101,7 +101,7 @@ TEST_F(LevelAttributes, AreNoArrays) {
               errc::invalid_argument);
   change.create("attributes", expr(1));
   change.create("x.attributes", expr(1));
-  change.create("x.attributes/y", expr(1));
+  change.create("y.attributes/y", expr(1));
 }
 
 TEST_F(LevelAttributes, GoWithTheLastOne) {
