@@ -5,10 +5,10 @@
 //                [--python PYTHON --peers PROGRAM]
 //
 // Large work has 64 Mi elements (`--elements`) and runs on all threads; with `--curve`, on one
-// thread, two, four and so on up to all. Its limit is the faster of ordinary and non-temporal
-// stores. Small work runs on one thread. Orders of a quarter of the elements are compared with
-// std::sort, and sums over windows of a square of all elements with the fastest peer. PROGRAM is
-// bench/peers/engine_peers.py, which PYTHON runs.
+// thread, two, four and so on up to all, and works of many sizes are compared with one thread. Its
+// limit is the faster of ordinary and non-temporal stores. Small work runs on one thread. Orders of
+// a quarter of the elements are compared with std::sort, and sums over windows of a square of all
+// elements with the fastest peer. PROGRAM is bench/peers/engine_peers.py, which PYTHON runs.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -381,6 +381,41 @@ void small(const settings& chosen) {
     if (work.name.find(chosen.only) != std::string::npos) measure(work, chosen);
 }
 
+// ---- from few elements to many ------------------------------------------------------------------
+
+// Works of many sizes on all threads, against the same on one: more threads must never be slower.
+void sizes(const settings& chosen) {
+  executor all({.threads = chosen.threads}), one({.threads = 1});
+  for (index_t n = 4096; n <= (index_t{1} << 24); n *= 4) {
+    const tensor x = tensor::full({n}, 1.5, dtype::float32);
+    const tensor y = tensor::full({n}, 2.5, dtype::float32);
+    const tensor to = tensor::zeros({n}, dtype::float32);
+    const std::string size = n < 1 << 20 ? std::to_string(n >> 10) + " Ki elements, all threads: "
+                                         : std::to_string(n >> 20) + " Mi elements, all threads: ";
+    const std::vector<std::pair<std::string, std::function<void()>>> works = {
+        {"a + b", [&] { eval_into(to, expr(x) + expr(y)); }},
+        {"copy", [&] { copy(to, x); }},
+        {"fill", [&] { fill(to, 3.0); }},
+        {"sum", [&] { eval(sum(expr(x))); }},
+        {"exp", [&] { eval_into(to, exp(expr(x))); }},
+    };
+    for (const auto& work : works) {
+      if ((size + work.first).find(chosen.only) == std::string::npos) continue;
+      const auto seconds_on = [&](executor& on) {
+        const executor::scope bound(on);
+        return seconds_of_one(work.second);
+      };
+      const outcome seen = compete(
+          {{"shale", [&] { return seconds_on(all); }}, {"one", [&] { return seconds_on(one); }}},
+          std::max(chosen.rounds, 15));
+      print({.work = size + work.first,
+             .bytes = static_cast<std::uint64_t>(n) * sizeof(float),
+             .seconds = seen.median("shale"),
+             .reach = target{seen.of("shale", "one"), 1, false, "one thread"}});
+    }
+  }
+}
+
 int run(std::span<char*> arguments) {
   const options given(arguments.subspan(1), {"--threads", "--rounds", "--only", "--elements",
                                              "--curve", "--python", "--peers"});
@@ -394,8 +429,10 @@ int run(std::span<char*> arguments) {
       given.start_peers({std::to_string(chosen.threads), std::to_string(chosen.elements)});
   chosen.peers = peers.get();
   small(chosen);
-  if (chosen.curve)
+  if (chosen.curve) {
+    sizes(chosen);
     for (int threads = 1; threads < chosen.threads; threads *= 2) large(chosen, threads);
+  }
   large(chosen, chosen.threads);
   orders(chosen);
   windows(chosen);

@@ -25,7 +25,8 @@ store_trial& trial_of(std::uint64_t read, std::uint64_t written, int threads) {
   static std::array<store_trial, read_kinds * size_kinds * 2> trials;
   const std::size_t reads = read < written / 2 ? 0 : read < written + written / 2 ? 1 : 2;
   const auto size = std::min<std::size_t>(
-      static_cast<std::size_t>(std::bit_width(written / nontemporal_bytes_min)) - 1, size_kinds - 1);
+      static_cast<std::size_t>(std::bit_width(written / nontemporal_bytes_min)) - 1,
+      size_kinds - 1);
   return trials[(reads * size_kinds + size) * 2 + (threads > 1 ? 1 : 0)];
 }
 
