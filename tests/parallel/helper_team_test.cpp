@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <filesystem>
 #include <iterator>
@@ -19,6 +20,7 @@
 
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/executor/tile_loop.hpp"
+#include "parallel/pass/pass_loop.hpp"
 #include "shale/apply.hpp"
 #include "shale/for_each.hpp"
 #include "shale/reduce.hpp"
@@ -239,6 +241,28 @@ TEST(HelperTeam, HelpersJoinUpToTheExecutorsThreads) {
 
 // An executor has as many threads as requested, also beyond oneTBB's own limit, and prints nothing
 // to standard error. Otherwise it throws.
+// Whether helpers join a pass over 64 Ki elements in memory, of that many additions each. Each unit
+// waits so long for them.
+bool have_helped(index_t additions, int milliseconds) {
+  const tensor values = tensor::zeros({64, 1024}, dtype::float32);
+  executor on({.threads = 2});
+  parallel::pass_loop loop({{values, false}}, {.additions = additions}, on);
+  std::atomic<bool> helped = false;
+  loop.run([&](const parallel::unit& here) {
+    if (here.worker != 0) helped = true;
+    for (int waits = 0; waits < milliseconds && !helped; ++waits)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  return helped;
+}
+
+TEST(HelperTeam, IsNotWokenForShortWork) {
+  EXPECT_FALSE(have_helped(1, 20));
+  EXPECT_FALSE(have_helped(10, 20));
+  EXPECT_TRUE(have_helped(11, 5000));
+  EXPECT_TRUE(have_helped(0, 5000));  // of an unknown cost
+}
+
 TEST(HelperTeam, AnExecutorHasTheThreadsThatItSays) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto meet = [] {

@@ -9,6 +9,7 @@
 
 #include "ops/evaluation/gathered_inputs.hpp"
 #include "ops/kernels/dispatch/dispatch.hpp"
+#include "ops/kernels/operations/operation_facts.hpp"
 #include "ops/leaves/generate.hpp"
 #include "parallel/blocks/block_copy.hpp"
 #include "parallel/pass/copy.hpp"
@@ -157,6 +158,7 @@ int tape_builder::visit(const node_ref& value) {
     } else {
       result = add_step(find_kernel(operation->op, type), nullptr, inputs, value->type);
       steps_.back().op = operation->op;
+      parts_.additions += additions_in(operation->op, type);
       known_.emplace(key, result);
     }
   } else if (const auto* cast = std::get_if<cast_node>(&value->content)) {
@@ -166,6 +168,7 @@ int tape_builder::visit(const node_ref& value) {
       result = known->second;
     } else {
       result = add_step(find_cast(cast->input->type, value->type), nullptr, {input}, value->type);
+      ++parts_.additions;
       known_.emplace(key, result);
     }
   } else if (reads_operand(*value)) {
@@ -196,6 +199,7 @@ void tape_builder::write(int value, int output, dtype type) {
       source_type == type ? parallel::copy_kernel(item_bytes(type)) : find_cast(source_type, type),
       nullptr, {value}, type);
   steps_.back().output = output;
+  ++parts_.additions;
 }
 
 // The step whose product `sum` reads at `place`. Null if it reads no product there, or if something

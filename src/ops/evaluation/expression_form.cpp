@@ -78,12 +78,12 @@ void expression_form::visit(const node& value) {
   if (const auto* operation = std::get_if<operation_node>(&value.content)) {
     key_.add(word_of(mark::node, code(value.type), static_cast<std::uint64_t>(operation->op),
                      operation->inputs.size()));
-    weight_ += facts_of(operation->op).weight;
+    additions_ += additions_in(operation->op, operation->inputs.back()->type);
     for (const auto& input : operation->inputs) visit(*input);
   } else if (const auto* cast = std::get_if<cast_node>(&value.content)) {
     constexpr auto no_operation = static_cast<std::uint64_t>(operation::count_);
     key_.add(word_of(mark::node, code(value.type), no_operation, 1));
-    ++weight_;
+    ++additions_;
     visit(*cast->input);
   } else {
     exists_ = false;

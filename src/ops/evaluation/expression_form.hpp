@@ -43,9 +43,8 @@ class expression_form {
 
   const parallel::form_key& key() const noexcept { return key_; }
 
-  /// The time that the form's operations take for an element, as a multiple of the time of an
-  /// addition.
-  index_t weight() const noexcept { return weight_; }
+  /// About how long the form's operations take for an element, in additions of float32.
+  index_t additions() const noexcept { return additions_; }
 
   /// The output, then the tensors that are read, in the order in which they occur.
   std::span<const parallel::placed_operand> operands() const noexcept {
@@ -77,7 +76,7 @@ class expression_form {
   int operands_used_ = 0;
   int constants_used_ = 0;
   int nodes_used_ = 0;
-  index_t weight_ = 0;
+  index_t additions_ = 0;
   parallel::form_key key_;
   const node_ref* computed_ = nullptr;
   const detail::stage* reduction_ = nullptr;

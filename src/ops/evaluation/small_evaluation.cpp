@@ -12,7 +12,7 @@ namespace shale::ops {
 
 namespace {
 
-// More additions than this are worth a second thread. Starting one takes a few microseconds.
+// With more additions than this, what a pass costs besides them hardly matters.
 constexpr index_t additions_max = index_t{1} << 16;
 
 // The greatest height of a subtree in reduce(), whose stack holds a state for each height from 0
@@ -20,12 +20,12 @@ constexpr index_t additions_max = index_t{1} << 16;
 constexpr std::size_t heights_max = 16;
 static_assert(additions_max <= index_t{1} << heights_max);
 
-bool is_small(const dims& shape, index_t weight) noexcept {
-  index_t additions = std::max<index_t>(weight, 1);
+bool is_small(const dims& shape, index_t additions) noexcept {
+  index_t all = std::max<index_t>(additions, 1);
   for (const index_t extent : shape) {
     if (extent == 0 || extent > additions_max) return false;
-    additions *= extent;
-    if (additions > additions_max) return false;
+    all *= extent;
+    if (all > additions_max) return false;
   }
   return true;
 }
@@ -46,7 +46,7 @@ std::size_t states_bytes(const kept_pass& pass) noexcept {
 
 small_evaluation::small_evaluation(const tensor& out, const node_ref& value, executor& on)
     : on_(on), form_(out, value) {
-  if (!form_.exists() || !is_small(form_.shape(), form_.weight()) || !out.writable() ||
+  if (!form_.exists() || !is_small(form_.shape(), form_.additions()) || !out.writable() ||
       !parallel::runs_plainly(on))
     return;
   pass_ =

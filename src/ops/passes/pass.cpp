@@ -202,6 +202,12 @@ void add_tiles(pass_cost& to, const pass& request) {
   }
 }
 
+// How long an element takes, in additions; 0: unknown.
+index_t additions_of(const pass& request) {
+  if (request.program.generates()) return 0;
+  return request.program.additions() + static_cast<index_t>(request.reductions.size());
+}
+
 parallel::pass_options options_of(const pass& request, const reduction_states* states) {
   return {.shape = request.shape,
           .block_elements = request.program.block_elements(),
@@ -212,6 +218,7 @@ parallel::pass_options options_of(const pass& request, const reduction_states* s
           .scans = request.scan.has_value(),
           .positions = request.scan || (states && states->read_positions()),
           .scratch_bytes = request.program.scratch_bytes(),
+          .additions = additions_of(request),
           .can_store_nontemporally = states == nullptr || request.scan.has_value()};
 }
 

@@ -166,8 +166,9 @@ void tape::run(const tape_block& on, const tape_hints& hints) const {
       continue;
     }
     const int operand_count = step.inputs + 1;
-    std::array<std::byte*, 4> pointers{out.data};
-    std::array<index_t, 8> strides{};
+    std::array<std::byte*, 4> pointers;
+    std::array<index_t, 8> strides;
+    pointers[0] = out.data;
     strides[0] = out.inner_stride;
     strides[static_cast<std::size_t>(operand_count)] = out.outer_stride;
     for (int k = 0; k < step.inputs; ++k) {

@@ -72,6 +72,7 @@ struct tape_parts {
   std::vector<tensor> gathered = {};
   std::vector<std::unique_ptr<leaf_generator>> generators = {};
   std::vector<reg> values = {};  // the values that reducers read
+  index_t additions = 0;         // of all instructions but generators
   int slots = 0;
   std::size_t slot_item_bytes = 0;
   std::unique_ptr<parallel::input_copies> copies = {};  // of `gathered`; null if there are none
@@ -136,6 +137,9 @@ class tape {
   bool is_copy() const noexcept;
 
   std::size_t instruction_count() const noexcept { return parts_.instructions.size(); }
+  /// How long the instructions take for an element, in additions. Generators are not counted.
+  index_t additions() const noexcept { return parts_.additions; }
+
   bool generates() const noexcept { return !parts_.generators.empty(); }
 
   /// Runs the tape on a block of the plan.

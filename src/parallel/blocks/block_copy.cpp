@@ -44,10 +44,11 @@ bool is_staged(index_t inner, index_t outer) {
 // Copies a large transposed block; `store` stores a piece of a row. Rows are put together in memory
 // that the thread keeps, not on the stack: a load of a tile source copies on the stack of the pass
 // that needs the tile. The copy calls no code that could begin another copy, so one such memory is
-// enough for each thread. If there is none, the block is copied line by line.
+// enough for each thread. If there is none, the block is copied line by line. Copies of a few
+// elements do not pay for its registers.
 template <class Item, class Store>
-void copy_staged(std::byte* const* data, const index_t* strides, index_t inner, index_t outer,
-                 Store store) {
+[[gnu::noinline]] void copy_staged(std::byte* const* data, const index_t* strides, index_t inner,
+                                   index_t outer, Store store) {
   if (staged_rows* const memory = of_thread<staged_rows>::find())
     return copy_transposed_staged<Item>(data[0], strides[2], data[1], strides[1], inner, outer,
                                         *memory, store);

@@ -37,6 +37,7 @@ void copy_elements_by(kernel convert, const tensor& to, const tensor& from, exec
                       streams_if streams) {
   const std::array operands{loop_operand{to, true}, loop_operand{from, false}};
   const pass_options options{.whole_tile_blocks = convert == copy_kernel(to.item_bytes()),
+                             .additions = 1,
                              .streams = streams,
                              .counted = false};
   run_pass(operands, options, choose_way(operands, options, on), on, [convert](const unit& here) {

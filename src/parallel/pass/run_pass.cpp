@@ -19,6 +19,10 @@ namespace shale::parallel {
 
 namespace {
 
+// One thread does less work than this before helpers have been woken (decision 0202). The work is
+// the number of additions, and of loads and stores of four bytes.
+constexpr std::uint64_t helped_work_min = std::uint64_t{3} << 18;
+
 // The operands that are not used in place.
 struct brought_operands {
   copied_operands copied;
@@ -59,6 +63,7 @@ class running_pass {
  private:
   void run_loads(window_walk* walk);
   std::uint64_t progress_bytes() const;
+  bool is_worth_helpers() const;
   void prefetch(index_t load) const;
   void run_load(index_t load, int worker);
   moved_plan moved_units(const region& load, const copied_operands::copies& copies) const;
@@ -117,6 +122,7 @@ void running_pass::run() {
 void running_pass::run_loads(window_walk* walk) {
   int workers = work_.workers();
   if (brought_) workers = std::min(workers, brought_->memory.workers());
+  if (!walk && !brought_ && !is_worth_helpers()) workers = 1;
   if (walk && walk->workers_max() > 0) workers = std::min(workers, walk->workers_max());
   const index_t ahead =
       brought_ ? std::min(brought_->memory.ahead(), loads_ahead_per_worker * workers) : 0;
@@ -132,6 +138,13 @@ void running_pass::run_loads(window_walk* walk) {
                      {.workers_max = workers,
                       .progress_bytes = options_.counted ? progress_bytes() : 0,
                       .listener = work_.listener()});
+}
+
+bool running_pass::is_worth_helpers() const {
+  if (options_.additions == 0) return true;
+  const auto elements = static_cast<std::uint64_t>(element_count(index_space(operands_, options_)));
+  const std::uint64_t work = static_cast<std::uint64_t>(options_.additions) + bytes_.all / 4;
+  return detail::saturating_mul(elements, work) >= helped_work_min;
 }
 
 // The bytes of all operands. A pass without operands takes time as well: each of its elements

@@ -60,6 +60,9 @@ struct pass_options {
   /// The bytes of scratch memory that each worker needs.
   std::size_t scratch_bytes = 0;
 
+  /// How long the kernels take for an element, in additions of float32; 0: unknown.
+  index_t additions = 0;
+
   /// Which mapped operands are streamed, see streams_if.
   streams_if streams = streams_if::larger_than_half_the_budget;
 

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 
+#include "core/widened.hpp"
 #include "ops/kernels/operations/operations.hpp"
 #include "shale/index.hpp"
 
@@ -37,7 +38,7 @@ struct operation_facts {
   int arity;         ///< the number of operands without the output
   operand_rule operands;
   result_rule result;
-  index_t weight;  ///< how long it takes for an element, compared with an addition
+  index_t additions;  ///< how long it takes for an element of float32, in additions
 };
 
 namespace operation_rows {
@@ -52,9 +53,9 @@ inline constexpr operation_facts table[] = {
     {op::subtract,           "-",            2, in::same,     out::same,      1},
     {op::multiply,           "*",            2, in::same,     out::same,      1},
     {op::divide,             "/",            2, in::division, out::same,      2},
-    {op::floor_divide,       "floor_divide", 2, in::same,     out::same,      2},
-    {op::remainder,          "%",            2, in::same,     out::same,      2},
-    {op::truncated_remainder,"fmod",         2, in::same,     out::same,      2},
+    {op::floor_divide,       "floor_divide", 2, in::same,     out::same,      8},
+    {op::remainder,          "%",            2, in::same,     out::same,      8},
+    {op::truncated_remainder,"fmod",         2, in::same,     out::same,      8},
     {op::power,              "pow",          2, in::same,     out::same,      16},
     {op::atan2,              "atan2",        2, in::floating, out::same,      16},
     {op::hypotenuse,         "hypot",        2, in::floating, out::same,      16},
@@ -120,7 +121,7 @@ inline constexpr operation_facts table[] = {
 consteval bool rows_are_in_order_and_complete() {
   std::size_t number = 0;
   for (const operation_facts& row : table)
-    if (static_cast<std::size_t>(row.op) != number++ || row.arity < 1 || row.weight < 1)
+    if (static_cast<std::size_t>(row.op) != number++ || row.arity < 1 || row.additions < 1)
       return false;
   return number == static_cast<std::size_t>(operation::count_);
 }
@@ -130,6 +131,16 @@ static_assert(rows_are_in_order_and_complete());  // facts.1
 
 constexpr const operation_facts& facts_of(operation op) noexcept {
   return operation_rows::table[static_cast<std::size_t>(op)];
+}
+
+/// About how long an operation on elements of `type` takes for one of them, in additions of
+/// float32. Half-precision elements are converted. Complex functions are not vectorised.
+constexpr index_t additions_in(operation op, dtype type) noexcept {
+  const index_t additions = facts_of(op).additions;
+  if (shale::detail::widened(type) != type) return additions + 5;
+  if (type == dtype::complex64 || type == dtype::complex128)
+    return additions < 8 ? 4 * additions : 16 * additions;
+  return additions;
 }
 
 }  // namespace shale::ops
