@@ -1,12 +1,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstddef>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "parallel/blocks/nontemporal_copy.hpp"
 #include "parallel/stores/store_choice.hpp"
+#include "shale/tensor.hpp"
 #include "support/random_layouts.hpp"
 
 namespace shale::parallel {
@@ -83,6 +87,29 @@ TEST(StoreTrial, IsReviewed) {
   EXPECT_EQ(passes_until_review(trial), 256);
   EXPECT_EQ(decision_of(trial, 1.0, 1.0), store_mode::ordinary);
   EXPECT_EQ(passes_until_review(trial), 4);
+}
+
+// Runs a pass of 48 units that write 4 MiB together, and returns the mode of the last unit. A unit
+// of the mode `slow` takes longer.
+store_mode last_mode(store_pattern pattern, store_mode slow) {
+  const tensor out = tensor::empty({1 << 20}, dtype::float32);
+  const std::array operands{loop_operand{out, true}};
+  store_choice stores(operands, pattern, true, 1);
+  store_mode last{};
+  for (int unit = 0; unit < 49; ++unit)
+    stores.run(out.size_bytes() / 48, [&](store_mode mode) {
+      last = mode;
+      std::this_thread::sleep_for(std::chrono::microseconds(mode == slow ? 2000 : 50));
+    });
+  return last;
+}
+
+// A kernel that is slower than memory says nothing about the stores of others.
+TEST(StoreChoice, IsMadeForEachPattern) {
+  EXPECT_EQ(last_mode(store_pattern::heavy, store_mode::nontemporal), store_mode::ordinary);
+  EXPECT_EQ(last_mode(store_pattern::crossed, store_mode::ordinary),
+            has_nontemporal_stores ? store_mode::nontemporal : store_mode::ordinary);
+  EXPECT_EQ(last_mode(store_pattern::light, store_mode::nontemporal), store_mode::ordinary);
 }
 
 }  // namespace

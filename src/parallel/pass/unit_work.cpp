@@ -37,6 +37,15 @@ plan plan_alone(std::span<const loop_operand> operands, std::span<const loop_ope
   return made;
 }
 
+// Memory takes about as long for an element as this many additions on each thread.
+constexpr index_t light_additions_max = 7;
+
+store_pattern pattern_of(const plan& units, const pass_options& options) {
+  if (units.has_square_blocks()) return store_pattern::crossed;
+  const bool light = options.additions > 0 && options.additions <= light_additions_max;
+  return light ? store_pattern::light : store_pattern::heavy;
+}
+
 }  // namespace
 
 unit_work::unit_work(const plan& units, std::span<const loop_operand> operands,
@@ -49,7 +58,7 @@ unit_work::unit_work(const plan& units, std::span<const loop_operand> operands,
       shape_(index_space(operands, options)),
       bytes_(state_of(on).count, options.counted ? bytes_read_once(operands) : 0, written_bytes,
              element_count(shape_)),
-      stores_(operands, options.can_store_nontemporally, on.threads()),
+      stores_(operands, pattern_of(units, options), options.can_store_nontemporally, on.threads()),
       scratch_(options.scratch_bytes, units.tile_count(), on),
       nontemporal_buffers_(stores_.may_be_nontemporal() ? nontemporal_buffer_bytes : 0,
                            units.tile_count(), on) {

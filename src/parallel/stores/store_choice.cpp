@@ -16,18 +16,22 @@ constexpr double gain_min = 0.97;
 
 constexpr std::uint64_t review_max = 4096;
 
-// Traffic is classified by the operands that are read for each one written (none, one, more), by
-// the bytes that are written (powers of two), and by the threads (one or several).
+// Traffic is classified by the pattern of the stores, by the operands that are read for each one
+// written (none, one, more), by the bytes that are written (powers of two), and by the threads (one
+// or several).
+constexpr std::size_t patterns = 3;
 constexpr std::size_t read_kinds = 3;
-constexpr std::size_t size_kinds = 16;
+constexpr std::size_t size_kinds = 12;
 
-store_trial& trial_of(std::uint64_t read, std::uint64_t written, int threads) {
-  static std::array<store_trial, read_kinds * size_kinds * 2> trials;
+store_trial& trial_of(store_pattern pattern, std::uint64_t read, std::uint64_t written,
+                      int threads) {
+  static std::array<store_trial, patterns * read_kinds * size_kinds * 2> trials;
   const std::size_t reads = read < written / 2 ? 0 : read < written + written / 2 ? 1 : 2;
   const auto size = std::min<std::size_t>(
       static_cast<std::size_t>(std::bit_width(written / nontemporal_bytes_min)) - 1,
       size_kinds - 1);
-  return trials[(reads * size_kinds + size) * 2 + (threads > 1 ? 1 : 0)];
+  const std::size_t kind = static_cast<std::size_t>(pattern) * read_kinds + reads;
+  return trials[(kind * size_kinds + size) * 2 + (threads > 1 ? 1 : 0)];
 }
 
 // Whether non-temporal stores may be faster at all: an output that is read in the same pass is in
@@ -93,7 +97,8 @@ void store_trial::add(store_mode mode, double nanoseconds) noexcept {
                  std::memory_order_relaxed);
 }
 
-store_choice::store_choice(std::span<const loop_operand> operands, bool allowed, int threads)
+store_choice::store_choice(std::span<const loop_operand> operands, store_pattern pattern,
+                           bool allowed, int threads)
     : threads_(threads) {
   if (!has_nontemporal_stores || !allowed || !may_bypass_caches(operands)) return;
   if (const std::uint8_t mode = forced.load(std::memory_order_relaxed); mode != not_forced) {
@@ -104,7 +109,7 @@ store_choice::store_choice(std::span<const loop_operand> operands, bool allowed,
   for (const loop_operand& operand : operands)
     if (operand.written) written += operand.values.size_bytes();
   if (written < nontemporal_bytes_min) return;
-  trial_ = &trial_of(bytes_read_once(operands), written, threads);
+  trial_ = &trial_of(pattern, bytes_read_once(operands), written, threads);
   trial_->pass_begins();
 }
 

@@ -5,8 +5,9 @@
 // that this process really gets (a virtual machine shows those of its host), on the number of
 // operands, and on how many threads work. So the first units of large passes try both in turns,
 // until each has 24 samples. The medians of their times per byte decide for later passes of the
-// same *traffic*: those that read about as much for each byte that they write (nothing, one byte,
-// more), write about as many bytes (powers of two), and run on one thread or on several.
+// same *traffic*: those that store in the same way (store_pattern), read about as much for each byte
+// that they write (nothing, one byte, more), write about as many bytes (powers of two), and run on
+// one thread or on several.
 //
 // Another trial reviews a decision later. If the difference was small, the decision lasts for 4
 // passes. Decisions with a clear difference last four times as long each time: 16 passes, then 64,
@@ -32,6 +33,13 @@
 namespace shale::parallel {
 
 enum class store_mode : std::uint8_t { ordinary, nontemporal };
+
+/// How a pass comes to its stores.
+enum class store_pattern : std::uint8_t {
+  light,    ///< memory is slower than its kernels
+  heavy,    ///< its kernels may be slower than memory
+  crossed,  ///< it stores along one axis what lies along another
+};
 
 /// The samples of one kind of traffic, and the decision that follows from them.
 /// Threads  any, at any time
@@ -69,7 +77,8 @@ class store_trial {
 class store_choice {
  public:
   /// `threads` threads work on the pass. `allowed` tells whether its body can store non-temporally.
-  store_choice(std::span<const loop_operand> operands, bool allowed, int threads);
+  store_choice(std::span<const loop_operand> operands, store_pattern pattern, bool allowed,
+               int threads);
 
   /// Whether units of this pass may store non-temporally.
   bool may_be_nontemporal() const noexcept {
