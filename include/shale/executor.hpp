@@ -94,7 +94,8 @@ struct executor_statistics {
 ///          made it. At most `threads() - 1` helpers, which all calls of the executor share, join
 ///          when they are free. So a call never waits for a thread that is busy elsewhere, even if
 ///          kernels wait for locks or call other executors. If c threads call at once, at most
-///          c + threads() - 1 threads compute; calls from inside a kernel add none
+///          c + threads() - 1 threads compute; calls from inside a kernel add none.
+///          Operations in memory that take one thread less than about 40 µs wake no helper
 /// Cost     construction starts no thread; the first parallel call does
 class executor {
  public:
