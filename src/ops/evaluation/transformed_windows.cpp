@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "core/allocating.hpp"
 #include "ops/evaluation/computed_stages.hpp"
@@ -69,6 +70,29 @@ dims tile_of(const dims& shape, const dims& taps, const dims& lengths) {
   return tile;
 }
 
+// The axis along which a transform has two blocks, one as real and one as imaginary parts; -1 if it
+// has one. The kernel is real, so neither block adds to the sums of the other. Of all axes, it is
+// the one with the most blocks.
+index_t paired_axis(dtype type, const dims& shape, const dims& kept) {
+  if (kind(type) == dtype_kind::complex) return -1;
+  index_t found = -1;
+  index_t most = 1;
+  for (index_t axis = 0; axis < shape.size(); ++axis) {
+    const index_t blocks = ceil_div(shape[axis], std::max<index_t>(kept[axis], 1));
+    if (blocks > most) found = axis;
+    most = std::max(most, blocks);
+  }
+  return found;
+}
+
+// The real (0) or the imaginary (1) parts of complex elements, as a view.
+tensor parts_of(const tensor& values, index_t part) {
+  dims strides = values.strides();
+  for (index_t& stride : strides) stride *= 2;
+  return tensor(values.storage(), dtype::float64,
+                layout(values.shape(), strides, 2 * values.layout().offset() + part));
+}
+
 }  // namespace
 
 // What all blocks use of the kernel. The spectrum of the sum over t of x[p + t] w[t] is the
@@ -96,8 +120,11 @@ transformed_windows::transformed_windows(const stage& made, node_ref input, cons
       type_(made.type),
       shape_(made.shape),
       lengths_(lengths_of(shape_, weights.shape())),
-      tile_shape_(tile_of(shape_, weights.shape(), lengths_)),
-      block_(tile_shape_) {
+      kept_(tile_of(shape_, weights.shape(), lengths_)),
+      paired_(paired_axis(type_, shape_, kept_)),
+      tile_shape_(kept_),
+      block_(kept_) {
+  if (paired_ >= 0) tile_shape_[paired_] = std::min(2 * kept_[paired_], shape_[paired_]);
   for (index_t axis = 0; axis < block_.size(); ++axis)
     if (lengths_[axis] > 1) block_[axis] = lengths_[axis];
 }
@@ -111,9 +138,9 @@ const transformed_windows::prepared_kernel& transformed_windows::prepared() cons
   return *kernel_;
 }
 
-// The elements under the windows of a box, with zeros at the positions outside the operand.
-tensor transformed_windows::block_of(const region& box) const {
-  tensor block = tensor::zeros(block_, dtype::complex128, &executor::current().pool());
+// Evaluates the elements under the windows of a box into a block of zeros. Positions outside the
+// operand stay zeros.
+void transformed_windows::read_block(const tensor& block, const region& box) const {
   region inside = box, places = box;
   for (index_t axis = 0; axis < block_.size(); ++axis) {
     const index_t under = box.start[axis] - before_[axis];
@@ -121,24 +148,41 @@ tensor transformed_windows::block_of(const region& box) const {
                                  operand_.operand()->shape[axis]);
     inside.start[axis] = std::max<index_t>(under, 0);
     inside.shape[axis] = end - inside.start[axis];
-    if (inside.shape[axis] <= 0) return block;
+    if (inside.shape[axis] <= 0) return;
     places.start[axis] = inside.start[axis] - under;
     places.shape[axis] = inside.shape[axis];
   }
   operand_.evaluate_into(narrowed(block, places), inside);
-  return block;
+}
+
+// The sums of a tile that come from one transform: its parts, in the order real, imaginary.
+std::vector<region> transformed_windows::parts_in(const region& tile) const {
+  if (paired_ < 0 || tile.shape[paired_] <= kept_[paired_]) return {tile};
+  region first = tile, second = tile;
+  first.shape[paired_] = kept_[paired_];
+  second.start[paired_] += kept_[paired_];
+  second.shape[paired_] -= kept_[paired_];
+  return {first, second};
 }
 
 void transformed_windows::load(const dims& tile, const tensor& values) const {
   allocating([&] {
     const auto& [transform, spectrum] = prepared();
     const region box = tile_region(shape_, tile_shape_, tile);
-    const tensor block = block_of(box);
+    const std::vector<region> parts = parts_in(box);
+    const tensor block = tensor::zeros(block_, dtype::complex128, &executor::current().pool());
+    const auto part_of_block = [&](std::size_t part) {
+      return paired_ < 0 ? block : parts_of(block, static_cast<index_t>(part));
+    };
+    for (std::size_t k = 0; k < parts.size(); ++k) read_block(part_of_block(k), parts[k]);
     auto* const elements = reinterpret_cast<std::complex<double>*>(block.data());
     transform.run(elements, block_, transform_direction::forwards);
     eval_into(block, expr(block) * expr(spectrum));
     transform.run(elements, block_, transform_direction::backwards);
-    eval_into(values, narrowed(block, region{dims::filled(box.shape.size(), 0), box.shape}));
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      const region sums{dims::filled(box.shape.size(), 0), parts[k].shape};
+      eval_into(narrowed(values, parts[k], box.start), narrowed(part_of_block(k), sums));
+    }
   });
 }
 

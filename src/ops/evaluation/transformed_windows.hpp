@@ -8,10 +8,12 @@
 //             the bits of a result do not depend on layouts, threads or budget
 //   blocks.2  the transform is periodic, so only sums whose window lies inside the block are kept;
 //             positions of the block outside the operand hold zeros
+//   blocks.3  two blocks of real numbers share a transform, as its real and its imaginary parts
 #pragma once
 
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "ops/evaluation/compile.hpp"
 #include "ops/evaluation/operand_parts.hpp"
@@ -40,7 +42,8 @@ class transformed_windows final : public tile_source {
  private:
   struct prepared_kernel;
   const prepared_kernel& prepared() const;
-  tensor block_of(const region& box) const;
+  void read_block(const tensor& block, const region& box) const;
+  std::vector<region> parts_in(const region& tile) const;
 
   operand_parts operand_;
   tensor weights_;  // contiguous, of complex128
@@ -48,7 +51,9 @@ class transformed_windows final : public tile_source {
   shale::dtype type_;
   dims shape_;
   dims lengths_;     // of the transforms; 1 along axes on which the kernel has one element
-  dims tile_shape_;  // on transformed axes, the sums of a block that are kept
+  dims kept_;        // the sums of a block that are kept
+  index_t paired_;   // the axis along which a transform has two blocks; -1: it has one
+  dims tile_shape_;  // the sums that one transform makes
   dims block_;
 
   mutable std::mutex mutex_;

@@ -18,6 +18,9 @@ using complex = std::complex<double>;
 // plan, so threads can share it.
 using plan = kissfft<double>;
 
+// So many lines are transformed together. Neighbouring columns share cache lines.
+constexpr index_t lines_together = 8;
+
 struct plan_pair {
   explicit plan_pair(index_t length)
       : forwards(static_cast<std::size_t>(length), false),
@@ -49,6 +52,23 @@ index_t block_transform::elements() const noexcept {
   return product;
 }
 
+namespace {
+
+// Transforms lines whose elements lie `step` apart, and whose first elements are neighbours. Both
+// buffers have room for all of them.
+void transform_lines(const plan& used, complex* first, index_t length, index_t step, index_t lines,
+                     complex* gathered, complex* found) {
+  for (index_t k = 0; k < length; ++k)
+    for (index_t line = 0; line < lines; ++line)
+      gathered[line * length + k] = first[k * step + line];
+  for (index_t line = 0; line < lines; ++line)
+    used.transform(gathered + line * length, found + line * length);
+  for (index_t k = 0; k < length; ++k)
+    for (index_t line = 0; line < lines; ++line) first[k * step + line] = found[line * length + k];
+}
+
+}  // namespace
+
 void block_transform::run(complex* block, const dims& shape, transform_direction direction) const {
   index_t before = 1, behind = element_count(shape);
   for (index_t axis = 0; axis < shape.size(); ++axis) {
@@ -58,16 +78,13 @@ void block_transform::run(complex* block, const dims& shape, transform_direction
       const plan_pair& both = plans_->of_length.at(length);
       const plan& used =
           direction == transform_direction::forwards ? both.forwards : both.backwards;
-      std::vector<complex> line(static_cast<std::size_t>(length)), found(line.size());
+      const index_t together = std::min(behind, lines_together);
+      std::vector<complex> gathered(static_cast<std::size_t>(length * together));
+      std::vector<complex> found(gathered.size());
       for (index_t row = 0; row < before; ++row)
-        for (index_t column = 0; column < behind; ++column) {
-          complex* const first = block + row * length * behind + column;
-          for (index_t k = 0; k < length; ++k)
-            line[static_cast<std::size_t>(k)] = first[k * behind];
-          used.transform(line.data(), found.data());
-          for (index_t k = 0; k < length; ++k)
-            first[k * behind] = found[static_cast<std::size_t>(k)];
-        }
+        for (index_t column = 0; column < behind; column += together)
+          transform_lines(used, block + row * length * behind + column, length, behind,
+                          std::min(together, behind - column), gathered.data(), found.data());
     }
     before *= shape[axis];
   }
