@@ -6,9 +6,10 @@
 //
 // Large work has 64 Mi elements (`--elements`) and runs on all threads; with `--curve`, on one
 // thread, two, four and so on up to all, and works of many sizes are compared with one thread. Its
-// limit is the faster of ordinary and non-temporal stores. Small work runs on one thread. Orders of
-// a quarter of the elements are compared with std::sort, and sums over windows of a square of all
-// elements with the fastest peer. PROGRAM is bench/peers/engine_peers.py, which PYTHON runs.
+// limit is the faster of ordinary and non-temporal stores. A few works run on as many bytes of other
+// dtypes, too. Small work runs on one thread. Orders of a quarter of the elements are compared with
+// std::sort, and sums over windows of a square of all elements with the fastest peer. PROGRAM is
+// bench/peers/engine_peers.py, which PYTHON runs.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -232,6 +233,39 @@ void large(const settings& chosen, int threads) {
       measure(work, bare, compiled ? &*compiled : nullptr, chosen, threads);
 }
 
+// The same works on other dtypes, in as many bytes. Four fifths of what float32 reaches are asked.
+void other_dtypes(const settings& chosen) {
+  executor on({.threads = chosen.threads});
+  const executor::scope bound(on);
+  const tensor a = tensor::zeros({chosen.elements}, dtype::float32);
+  const tensor b = tensor::zeros({chosen.elements}, dtype::float32);
+  const tensor out = tensor::zeros({chosen.elements}, dtype::float32);
+  limits bare(out, {a, b}, chosen.threads);
+  for (const dtype type :
+       {dtype::float64, dtype::int32, dtype::float16, dtype::bfloat16, dtype::complex64}) {
+    const auto as_type = [&](const tensor& values) {
+      const auto count = static_cast<index_t>(values.size_bytes() / item_bytes(type));
+      return tensor(values.storage(), type, layout({count}));
+    };
+    const tensor first = as_type(a), second = as_type(b), to = as_type(out);
+    fill(first, 1);
+    fill(second, 2);
+    const expr x(first), y(second);
+    const std::string comma = ", " + std::string(name(type));
+    std::vector<large_work> all = {
+        {"fill" + comma, {0, true}, 0.72, [&] { fill(to, 3); }},
+        {"copy" + comma, {1, true}, 0.72, [&] { copy(to, first); }},
+        {"a + b" + comma, {2, true}, 0.72, [&] { eval_into(to, x + y); }},
+        {"sum" + comma, {1, false}, 0.72, [&] { eval(sum(x)); }},
+    };
+    if (is_inexact(type))
+      all.push_back({"exp" + comma, {1, true}, 0.68, [&] { eval_into(to, exp(x)); }});
+    for (const large_work& work : all)
+      if (work.name.find(chosen.only) != std::string::npos)
+        measure(work, bare, nullptr, chosen, chosen.threads);
+  }
+}
+
 // ---- orders -------------------------------------------------------------------------------------
 
 // A quarter of the elements in no order, against the standard library's sort on one thread.
@@ -434,6 +468,7 @@ int run(std::span<char*> arguments) {
     for (int threads = 1; threads < chosen.threads; threads *= 2) large(chosen, threads);
   }
   large(chosen, chosen.threads);
+  other_dtypes(chosen);
   orders(chosen);
   windows(chosen);
   return 0;

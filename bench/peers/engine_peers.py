@@ -51,6 +51,34 @@ class Arrays:
         self.some, self.some_b, self.some_out = (np.full(16384, x, np.float32) for x in (1.5, 2.5, 0))
 
 
+BYTES_OF = {"float64": 8, "int32": 4, "float16": 2, "bfloat16": 2, "complex64": 8}
+
+
+def works_of_other_dtypes(library, dtypes, full, add, fill, copy):
+    """Works on arrays of other dtypes, in as many bytes. Only the arrays of the last dtype are kept."""
+    kept = {}
+
+    def arrays(name):
+        if name not in kept:
+            kept.clear()
+            count = ELEMENTS * 4 // BYTES_OF[name]
+            kept[name] = [full(count, value, getattr(library, name)) for value in (1, 2, 0)]
+        return kept[name]
+
+    works = {}
+    for name in dtypes:
+        def work(call, name=name):
+            return lambda: call(*arrays(name))
+
+        works[f"fill, {name}"] = work(lambda a, b, out: fill(out, 3))
+        works[f"copy, {name}"] = work(lambda a, b, out: copy(out, a))
+        works[f"a + b, {name}"] = work(lambda a, b, out: add(a, b, out=out))
+        works[f"sum, {name}"] = work(lambda a, b, out: a.sum())
+        if name != "int32":
+            works[f"exp, {name}"] = work(lambda a, b, out: library.exp(a, out=out))
+    return works
+
+
 def numpy_works(x):
     def fused_by_hand():
         np.subtract(np.sqrt(x.a * x.a + x.b * x.b), x.c * x.a, out=x.out)
@@ -107,6 +135,8 @@ def numpy_works(x):
     }
     for name in ("exp", "log", "sqrt", "sin", "cos", "tanh"):
         works[name] = lambda function=getattr(np, name): function(x.a, out=x.out)
+    works.update(works_of_other_dtypes(np, [name for name in BYTES_OF if hasattr(np, name)], np.full, np.add,
+                                       np.ndarray.fill, np.copyto))
     return works
 
 
@@ -179,6 +209,9 @@ def torch_works(arrays):
     works["rolling_mean of 30"] = lambda: torch.nn.functional.avg_pool1d(x.windowed, 30, 1)
     for name in ("exp", "log", "sqrt", "sin", "cos", "tanh"):
         works[name] = lambda function=getattr(torch, name): function(x.a, out=x.out)
+    works.update(works_of_other_dtypes(torch, BYTES_OF,
+                                       lambda count, value, dtype: torch.full((count,), value, dtype=dtype), torch.add,
+                                       torch.Tensor.fill_, torch.Tensor.copy_))
     return works
 
 
