@@ -53,7 +53,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
 endif()
 if(SHALE_WIDE_KERNELS)
   set_source_files_properties(kernels/dispatch/dispatch.cpp PROPERTIES COMPILE_DEFINITIONS SHALE_WIDE_KERNELS)
-  shale_add_kernels(avx2 -mavx2)
+  shale_add_kernels(avx2 -mavx2 -mf16c)
   shale_add_kernels(avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl
                     -mprefer-vector-width=512)
 endif()

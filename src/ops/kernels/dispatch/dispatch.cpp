@@ -1,5 +1,8 @@
 #include "ops/kernels/dispatch/dispatch.hpp"
 
+#ifdef SHALE_WIDE_KERNELS
+#include <cpuid.h>
+#endif
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -124,6 +127,14 @@ int number(Enumeration value) noexcept {
   return static_cast<int>(value);
 }
 
+#ifdef SHALE_WIDE_KERNELS
+// Not every compiler's __builtin_cpu_supports knows this name.
+bool has_f16c() noexcept {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
 }  // namespace
 
 std::string_view name(isa set) noexcept {
@@ -142,7 +153,7 @@ bool supports(isa set) noexcept {
 #ifdef SHALE_WIDE_KERNELS
   // These builtins ask the CPU, and the operating system, which must save the wide registers.
   // SLEEF's AVX2 functions need FMA; the kernels of this library never fuse operations.
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   if (set == isa::avx2) return avx2;
   return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");

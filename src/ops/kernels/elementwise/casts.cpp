@@ -1,4 +1,5 @@
 // Kernels that convert every dtype to every other.
+#include "ops/kernels/elementwise/half_conversions.hpp"
 #include "ops/kernels/elementwise/loops.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
@@ -21,9 +22,21 @@ using unsigned_of = std::conditional_t<
         std::conditional_t<bytes == 4, std::uint32_t,
                            std::conditional_t<bytes == 8, std::uint64_t, bytes_of<bytes>>>>>;
 
+void halves_to_floats(std::byte* const* data, index_t count) {
+  widen_run(reinterpret_cast<const half*>(data[1]), reinterpret_cast<float*>(data[0]), count);
+}
+
+void floats_to_halves(std::byte* const* data, index_t count) {
+  narrow_run(reinterpret_cast<const float*>(data[1]), reinterpret_cast<half*>(data[0]), count);
+}
+
 template <class To, class From>
 constexpr kernel cast_kernel() {
-  if constexpr (std::is_same_v<To, From>) {
+  if constexpr (std::is_same_v<To, float> && std::is_same_v<From, half>) {
+    return &run<&halves_to_floats, sizeof(float), sizeof(half)>;
+  } else if constexpr (std::is_same_v<To, half> && std::is_same_v<From, float>) {
+    return &run<&floats_to_halves, sizeof(half), sizeof(float)>;
+  } else if constexpr (std::is_same_v<To, From>) {
     using Word = unsigned_of<sizeof(To)>;
     return kernel_for<Word, Word>([](Word value) { return value; });
   } else if constexpr (is_integer<To> && is_integer<From>) {

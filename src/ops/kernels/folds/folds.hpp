@@ -15,6 +15,7 @@
 
 #include <utility>
 
+#include "ops/kernels/elementwise/half_conversions.hpp"
 #include "ops/kernels/elementwise/loops.hpp"
 #include "ops/kernels/elementwise/rounding_error.hpp"
 #include "ops/kernels/strided/reduce_strided.hpp"
@@ -98,6 +99,10 @@ inline const Wide* widened(const T* values, index_t count, Wide* room) {
   if constexpr (std::is_same_v<T, Wide>) {
     return values;
   } else {
+    if constexpr (std::is_same_v<T, half> && std::is_same_v<Wide, float>) {
+      widen_run(values, room, count);
+      return room;
+    }
     SHALE_INDEPENDENT
     for (index_t i = 0; i < count; ++i) room[i] = to<Wide>(values[i]);
     return room;
