@@ -87,10 +87,10 @@ inline sum_with_errors add(sum_with_errors a, double b) { return add(a, sum_with
 
 /// Combines the lanes to `parts` totals, by halves; lane i goes to total i mod parts. Complex
 /// numbers have two parts, so their real and imaginary parts lie in alternating lanes.
-template <int parts>
+template <int parts, int left = lanes / 2>
 inline void combine(double* values) {
-  for (int half = lanes / 2; half >= parts; half /= 2)
-    for (int i = 0; i < half; ++i) values[i] += values[i + half];
+  for (int i = 0; i < left; ++i) values[i] += values[i + left];
+  if constexpr (left / 2 >= parts) combine<parts, left / 2>(values);
 }
 
 /// Returns the values of a run as type Wide: in place, or converted into `room`.
