@@ -9,7 +9,8 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-/// The numbers start, start + step, … before stop.
+/// The numbers start, start + step, … before stop. Of floats, there are ceil((stop - start) / step),
+/// which is rounded as in NumPy: the last number may reach stop, or one may be missing.
 /// Shape    (count); int64 if all three are integers, else float64; or `type`
 /// Throws   invalid_argument for a step of 0, a NaN, complex numbers, integers beyond int64, and
 ///          too many elements (2^63 integers or 2^62 floats)
