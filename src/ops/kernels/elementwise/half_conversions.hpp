@@ -54,23 +54,27 @@ inline void narrow_vector(const float* from, half* to) {
 #endif
 
 inline void widen_run(const half* from, float* to, index_t count) {
-  index_t i = 0;
 #if defined(__AVX512F__) || defined(__F16C__)
-  for (; i + halves_at_once <= count; i += halves_at_once)
+  const index_t in_vectors = count - count % halves_at_once;
+  for (index_t i = 0; i < in_vectors; i += halves_at_once)
     if (!widen_vector(from + i, to + i))
-      for (index_t k = i; k < i + halves_at_once; ++k) to[k] = widen(from[k]);
-#endif
+      for (index_t k = 0; k < halves_at_once; ++k) to[i + k] = widen(from[i + k]);
+  for (index_t i = in_vectors; i < count; ++i) to[i] = widen(from[i]);
+#else
   SHALE_INDEPENDENT
-  for (index_t k = i; k < count; ++k) to[k] = widen(from[k]);
+  for (index_t i = 0; i < count; ++i) to[i] = widen(from[i]);
+#endif
 }
 
 inline void narrow_run(const float* from, half* to, index_t count) {
-  index_t i = 0;
 #if defined(__AVX512F__) || defined(__F16C__)
-  for (; i + halves_at_once <= count; i += halves_at_once) narrow_vector(from + i, to + i);
-#endif
+  const index_t in_vectors = count - count % halves_at_once;
+  for (index_t i = 0; i < in_vectors; i += halves_at_once) narrow_vector(from + i, to + i);
+  for (index_t i = in_vectors; i < count; ++i) to[i] = narrow_to<half>(from[i]);
+#else
   SHALE_INDEPENDENT
-  for (index_t k = i; k < count; ++k) to[k] = narrow_to<half>(from[k]);
+  for (index_t i = 0; i < count; ++i) to[i] = narrow_to<half>(from[i]);
+#endif
 }
 
 }  // namespace

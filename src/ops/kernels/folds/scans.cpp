@@ -26,16 +26,16 @@ using eight = typename eight_of<Number>::vector;
 
 /// Converts every lane. GCC 12 converts a vector of 64 bytes in two halves by
 /// __builtin_convertvector.
-template <class To, class From>
-inline To converted(From from) {
+template <class From, class To>
+inline void convert_lanes(const From& from, To& to) {
 #if defined(__AVX512F__)
   if constexpr (std::is_same_v<From, eight<float>> && std::is_same_v<To, eight<double>>)
-    return (To)_mm512_maskz_cvtps_pd(0xff, (__m256)from);
+    to = (To)_mm512_maskz_cvtps_pd(0xff, (__m256)from);
   else if constexpr (std::is_same_v<From, eight<double>> && std::is_same_v<To, eight<float>>)
-    return (To)_mm512_maskz_cvtpd_ps(0xff, (__m512d)from);
+    to = (To)_mm512_maskz_cvtpd_ps(0xff, (__m512d)from);
   else
 #endif
-    return __builtin_convertvector(from, To);
+    to = __builtin_convertvector(from, To);
 }
 
 /// Adds to every lane all lanes before it.
@@ -54,12 +54,14 @@ inline Sum scan_sums(Sum sum, const Number* numbers, Result* results, index_t co
   for (; i + 8 <= count; i += 8) {
     eight<Number> narrow;
     __builtin_memcpy(&narrow, numbers + i, sizeof(narrow));
-    auto sums = converted<eight<Sum>>(narrow);
+    eight<Sum> sums;
+    convert_lanes(narrow, sums);
     add_lanes_before(sums);
     const Sum last = sums[7];
     sums += sum;
     sum += last;
-    const auto rounded = converted<eight<Result>>(sums);
+    eight<Result> rounded;
+    convert_lanes(sums, rounded);
     __builtin_memcpy(results + i, &rounded, sizeof(rounded));
   }
   for (; i < count; ++i) {
