@@ -13,7 +13,7 @@ void fill(const tensor& out, const scalar& value);
 /// Copies between any two layouts and dtypes. `from` broadcasts to the shape of `to`. If both
 /// overlap, the result is as if `from` had been copied before.
 /// Cost     one pass, parallel. Transposed layouts move whole cache lines on both sides. If `to` is
-///          transposed and mapped from a file, and the budget is far below its size, pages of the
+///          transposed and mapped from a file, and the budget is far below its size, blocks of the
 ///          file become dirty, and are written to the disk, several times (docs/caveats.md)
 /// Throws   as eval_into
 void copy(const tensor& to, const expr& from);

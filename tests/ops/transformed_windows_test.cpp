@@ -167,7 +167,7 @@ TYPED_TEST(TransformedWindows, AreSumsOfProductsForAllShapesLayoutsAndModes) {
   }
 }
 
-// blocks.2
+// blocks.2, blocks.3
 TEST(TransformedWindowsOfMany, BlocksGoOnFromBlockToBlock) {
   const tensor a = eval(sin(astype(arange(600'000), dtype::float64)));
   const tensor kernel = eval(cos(astype(arange(5000), dtype::float64) * 0.37));

@@ -2,6 +2,7 @@
 #include "parallel/mapped/mapped_tiles.hpp"
 #include "parallel/mapped/balanced_tile_shape.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -98,6 +99,47 @@ TEST_F(MappedTiles, AreTheElementsOfTheTensorBothWays) {
   }
 }
 
+// Long pieces are read and written by the file's descriptor, if their pages are not in the cache;
+// with O_APPEND it cannot do that, and the pages are used.
+TEST_F(MappedTiles, ThatAreNotInThePageCacheAreTheElementsBothWays) {
+  for (std::uint64_t seed = 0; seed < 24; ++seed) {
+    SCOPED_TRACE(seed);
+    test::random_choices choose(seed);
+    dims shape{choose(1, 7), choose(1, 7), choose(1, 7)};
+    shape[choose(0, 2)] = choose(700, 3000);
+    const auto placed = test::random_layout(choose, shape, test::sharing::distinct);
+    storage bytes = counting_file(placed.positions);
+    bytes.flush();
+    bytes.evict({0, bytes.size_bytes()}, eviction::system);
+    const int file = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | (seed % 3 == 2 ? O_APPEND : 0));
+    ASSERT_GE(file, 0);
+    const tensor values(map_file(file, {.access = access::read_write}), dtype::int32,
+                        placed.geometry);
+    ::close(file);
+    dims tile_shape;
+    dims grid;
+    for (const index_t extent : shape) {
+      tile_shape.push_back(choose(ceil_div(extent, index_t{3}), extent));
+      grid.push_back(ceil_div(extent, tile_shape.back()));
+    }
+    mapped_tiles tiles(values, tile_shape);
+    for_each_index(grid, [&](const dims& tile) {
+      const tensor part = tensor::empty(tile_region(shape, tile_shape, tile).shape, dtype::int32);
+      tiles.load(tile, part);
+      auto* const elements = reinterpret_cast<std::int32_t*>(part.data());
+      for (index_t k = 0; k < part.size(); ++k) elements[k] = -elements[k] - 1;
+      tiles.store(tile, part);
+    });
+    tiles.finish();
+    std::vector<bool> changed(static_cast<std::size_t>(placed.positions));
+    for_each_index(shape, [&](const dims& index) {
+      changed[static_cast<std::size_t>(position(placed.geometry, index))] = true;
+    });
+    for (index_t i = 0; i < placed.positions; ++i)
+      ASSERT_EQ(at(bytes, i), changed[static_cast<std::size_t>(i)] ? -i - 1 : i) << i;
+  }
+}
+
 TEST_F(MappedTiles, AreCutByBoxes) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     SCOPED_TRACE(seed);
@@ -174,6 +216,34 @@ TEST_F(MappedTiles, LeavePagesAsTheyFoundThem) {
     again.load({1, 1}, part);
     again.load_box(middle, part);
     return bytes.resident_bytes() == bytes.size_bytes();
+  }));
+}
+
+// copies.1
+TEST_F(MappedTiles, DropStoredPagesThatWereNotThereBefore) {
+  storage bytes = counting_file(4 << 20);
+  bytes.flush();
+  const tensor values(bytes, dtype::int32, layout({2048, 2048}));
+  const tensor part = tensor::zeros({1024, 1024}, dtype::int32);
+  const byte_range all{0, bytes.size_bytes()};
+  bytes.evict(all, eviction::system);
+  if (bytes.kind() != storage_kind::file || bytes.resident_bytes() > 0)
+    GTEST_SKIP() << "this file system is not mapped, or keeps what is evicted";
+  const auto resident_after_a_store = [&] {
+    mapped_tiles tiles(values.swapaxes(0, 1), {1024, 1024});
+    tiles.store({0, 1}, part);
+    tiles.finish();
+    return bytes.resident_bytes();
+  };
+  EXPECT_TRUE(test::holds_once([&] {
+    bytes.evict(all, eviction::system);
+    return resident_after_a_store() <= bytes.size_bytes() / 8;
+  }));
+  bytes.populate(all);
+  if (bytes.resident_bytes() != bytes.size_bytes()) GTEST_SKIP() << "there is too little memory";
+  EXPECT_TRUE(test::holds_once([&] {
+    bytes.populate(all);
+    return resident_after_a_store() == bytes.size_bytes();
   }));
 }
 

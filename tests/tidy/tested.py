@@ -158,6 +158,9 @@ THROUGH = {
     "src/parallel/fold": {
         "fold": ("tests/ops/expr_test.cpp", "reductions of eval"),
     },
+    "src/parallel/mapped": {
+        "file_stage": ("tests/parallel/mapped_tiles_test.cpp", "tiles that are not in the page cache"),
+    },
     "src/parallel/operands": {
         "loop_operand": ("tests/parallel/apply_test.cpp", "operands of every call"),
     },
@@ -202,6 +205,7 @@ THROUGH = {
         "address_reservation": ("tests/storage/mapped_file_test.cpp", "growth of mappings"),
         "mapped_block": ("tests/storage/mapped_file_test.cpp", "every mapping"),
         "mapped_paging": ("tests/storage/mapped_file_test.cpp", "every request to a mapping"),
+        "mapped_transfers": ("tests/storage/mapped_transfers_test.cpp", "bytes beside the pages"),
         "mapped_parts": ("tests/storage/mapped_extents_test.cpp", "extents side by side"),
     },
     "src/storage/pool/caches": {

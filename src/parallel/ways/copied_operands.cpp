@@ -55,11 +55,12 @@ void copied_operands::add(std::size_t number) {
   if (lane_axis_ >= 0) tile_shape[lane_axis_] = values.shape()[lane_axis_];
   for (index_t axis = 0; axis < distinct.rank(); ++axis)
     tile_shape[axis] = std::min(tile_shape[axis], distinct.shape()[axis]);
-  copied_.push_back({.number = number,
-                     .tiles = std::make_unique<mapped_tiles>(distinct, tile_shape, on_.checksums()),
-                     .shape_without_repeats = distinct.shape(),
-                     .written = operand.written,
-                     .read = !operand.written || operand.updated});
+  copied_.push_back(
+      {.number = number,
+       .tiles = std::make_unique<mapped_tiles>(distinct, tile_shape, on_.checksums(), on_.pool()),
+       .shape_without_repeats = distinct.shape(),
+       .written = operand.written,
+       .read = !operand.written || operand.updated});
   if (operand.halo) return;
   const index_t lane = lane_axis_ < 0 ? 1 : values.shape()[lane_axis_];
   bytes_per_position_ += values.item_bytes() * static_cast<std::size_t>(lane);

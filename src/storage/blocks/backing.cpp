@@ -32,4 +32,15 @@ file_extent extent_at(const storage& mapped, std::size_t offset) noexcept {
   return storage_block::of(mapped)->extent_at(mapped.owner_offset() + offset);
 }
 
+bool read_file(const storage& bytes, std::size_t offset, std::span<std::byte> into) noexcept {
+  const storage_block* const block = storage_block::of(bytes);
+  return block != nullptr && block->read_file(bytes.owner_offset() + offset, into);
+}
+
+bool write_file(const storage& bytes, std::size_t offset,
+                std::span<const std::byte> from) noexcept {
+  storage_block* const block = storage_block::of(bytes);
+  return block != nullptr && block->write_file(bytes.owner_offset() + offset, from);
+}
+
 }  // namespace shale::detail

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "shale/storage.hpp"
@@ -39,5 +40,16 @@ bool stores_show(const storage& written, const storage& other) noexcept;
 /// The position in the file of byte `offset` of a mapped storage, and the number of bytes from
 /// there on that are contiguous both in the file and in the owner. `offset` is inside the storage.
 file_extent extent_at(const storage& mapped, std::size_t offset) noexcept;
+
+/// Reads the bytes from `offset` on by the file's descriptor. A page that is not in the page cache
+/// is read alone; a fault reads its neighbours, too. Returns false if the bytes have no file that
+/// shows them, or if the system refuses: then the caller uses the pages, and learns the reason.
+/// `into` may have changed.
+bool read_file(const storage& bytes, std::size_t offset, std::span<std::byte> into) noexcept;
+
+/// Writes the bytes from `offset` on by the file's descriptor. Only the blocks with these bytes
+/// become dirty; a store makes a whole page of the page cache dirty, of up to 2 MiB. Returns false
+/// as `read_file`, and if the owner does not allow stores. The handle must allow them.
+bool write_file(const storage& bytes, std::size_t offset, std::span<const std::byte> from) noexcept;
 
 }  // namespace shale::detail

@@ -101,14 +101,14 @@ void mapped_block::reserve_in_file(std::size_t bytes) const {
 
 void mapped_block::grow(std::size_t from, std::size_t to) {
   {
-    const std::lock_guard lock(growing_);
+    const std::lock_guard lock(changing_);
     require_growth(from, to);
   }
   // This may take long, for example if the file has to be filled with zeros. It runs without the
   // mutex, because `fork` waits for the thread that holds it. So another thread may grow the
   // storage meanwhile.
   reserve_in_file(to);
-  const std::lock_guard lock(growing_);
+  const std::lock_guard lock(changing_);
   require_growth(from, to);
   const file_extent more{first_offset_ + from, to - from};
   if (from > 0 && access() == access::copy_on_write) refresh_last_page(more);
@@ -146,26 +146,26 @@ void mapped_block::refresh_last_page(const file_extent& more) const {
 }
 
 void mapped_block::append(std::span<const file_extent> extents) {
-  const std::lock_guard lock(growing_);
+  const std::lock_guard lock(changing_);
   check_growth(*this, size_bytes(), size_bytes() + total_bytes(extents));
   check_mark();
   extend(extents);
 }
 
 void mapped_block::make_read_only() {
-  const std::lock_guard lock(growing_);
+  const std::lock_guard lock(changing_);
   if (access() == access::read_only) return;
   set_access(access::read_only);
   parts_.make_read_only();
 }
 
 void mapped_block::let_children_inherit() noexcept {
-  const std::lock_guard lock(growing_);
+  const std::lock_guard lock(changing_);
   if (access() == access::read_only && !belongs_to_parent()) parts_.let_children_inherit();
 }
 
 void mapped_block::detach_from_file() noexcept {
-  const std::lock_guard lock(growing_);
+  const std::lock_guard lock(changing_);
   const auto first = parts_.file_offset(0);
   if (!first) return;
   detached_.store(true, std::memory_order_relaxed);

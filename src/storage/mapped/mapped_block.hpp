@@ -64,6 +64,8 @@ class mapped_block : public storage_block {
   void finish_writeback(byte_range range) const override;
   void flush(byte_range range, flush_mode mode) const override;
   std::size_t resident_bytes(byte_range range) const override;
+  bool read_file(std::size_t offset, std::span<std::byte> into) const noexcept override;
+  bool write_file(std::size_t offset, std::span<const std::byte> from) noexcept override;
   bool failed() const noexcept override {
     return mark_.failed.load(std::memory_order_acquire) || stores_were_lost();
   }
@@ -97,6 +99,7 @@ class mapped_block : public storage_block {
     return access() == access::read_write && source_.write_back->failed();
   }
   bool belongs_to_parent() const noexcept;
+  bool file_shows_the_bytes() const noexcept;
   [[noreturn]] void throw_lost(std::uint64_t offset) const;
   [[noreturn]] void throw_shorter(std::uint64_t offset, const std::string& sizes) const;
   void require_mapped_bytes(std::uint64_t present) const;
@@ -115,7 +118,7 @@ class mapped_block : public storage_block {
   const std::uint64_t first_offset_;  // in the file
   fault_mark mark_;
   std::atomic<bool> detached_ = false;
-  fork_safe_mutex growing_;  // one growth at a time
+  fork_safe_mutex changing_;  // one change of the mapping, or one `write_file`, at a time
   mapped_parts parts_;
 };
 
