@@ -76,7 +76,8 @@ struct npz_file::implementation {
         throw error(errc::corrupt, "zip archive: two members have one name",
                     {"name " + detail::in_quotes(members[i].name)});
     for (const interop::zip_member& member : members) {
-      if (!member.name.ends_with('/')) names.emplace_back(shown(member));  // not a directory
+      const bool is_directory = member.name.ends_with('/') && member.bytes == 0;
+      if (!is_directory) names.emplace_back(shown(member));
     }
   }
 

@@ -97,6 +97,19 @@ TEST(Npz, ChecksumsOfMappedMembersAreComparedWhenAsked) {
                          some_members()[0].second));
 }
 
+TEST(Npz, ListsAMemberWithBytesAlsoIfItsNameIsThatOfADirectory) {
+  const scratch_directory files;
+  write_npz(files / "a.npz", some_members());
+  std::string archive = test::read_file(files / "a.npz");
+  const std::string member = "first.npy", directory = "first.np/";
+  for (std::size_t at = archive.find(member); at != std::string::npos; at = archive.find(member))
+    archive.replace(at, member.size(), directory);
+  test::write_file(files / "b.npz", archive);
+  const npz_file read = npz_file::open(files / "b.npz");
+  EXPECT_EQ(read.names(), (std::vector<std::string>{directory, "second", "flags"}));
+  EXPECT_TRUE(equal_bits(read.read(directory), some_members()[0].second));
+}
+
 TEST(Npz, CutAnywhereOrLongerIsCorrupt) {
   const scratch_directory files;
   for (const auto compression : {npz_compression::stored, npz_compression::deflate}) {

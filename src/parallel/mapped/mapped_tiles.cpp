@@ -214,8 +214,8 @@ void mapped_tiles::end_write_back(const stored_part& stored) const {
   const storage& bytes = values_.storage();
   bytes.finish_writeback(span_of(stored.mapped));
   if (stored.cold)
-    for_each_piece(stored.mapped, 0,
-                   [&](byte_range piece) { bytes.evict(piece, eviction::system); });
+    for_each_near_piece(stored.mapped,
+                        [&](byte_range piece) { bytes.evict(piece, eviction::system); });
 }
 
 void mapped_tiles::finish() {
