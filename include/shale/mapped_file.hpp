@@ -3,7 +3,8 @@
 // Invariants
 //   file.1  a mapping is made from its own descriptor; a path is opened only once
 //   file.2  a call that fails leaves no descriptor, no address space and no new file behind
-//   file.3  only `grow`, and `create_file` on request, change the size of an existing file
+//   file.3  only `grow`, and `create_file` on request, change the size of an existing file; if
+//           another process truncates a file in the moment of a write, it may become longer again
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "shale/mapped_file.hpp"
@@ -41,6 +43,17 @@ class MappedTransfers : public testing::Test {
   static bool reads(const storage& bytes, std::size_t offset) {
     std::vector<std::byte> into(page + 3);
     return read_file(bytes, offset, into);
+  }
+
+  // The descriptors of this process that are open on a file.
+  static std::vector<int> descriptors_of(const std::string& file) {
+    std::vector<int> found;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      if (std::filesystem::read_symlink(entry.path(), gone) == std::filesystem::canonical(file))
+        found.push_back(std::stoi(entry.path().filename().string()));
+    }
+    return found;
   }
 
   test::scratch_directory directory;
@@ -124,6 +137,29 @@ TEST_F(MappedTransfers, WriteNothingOnceTheTransactionHasEnded) {
   EXPECT_FALSE(writes(dropped, 0));
   EXPECT_FALSE(reads(dropped, 0));
   EXPECT_EQ(file_contents(path), before);
+}
+
+// A program that closes all descriptors may open another file with the number of a mapping's.
+TEST_F(MappedTransfers, TouchNoFileThatGotTheNumberOfTheirDescriptor) {
+  const std::string other = directory / "other";
+  write_pattern(other, 64 * page);
+  const std::vector<unsigned char> before = file_contents(other);
+  storage bytes = map_file(path, {.access = access::read_write, .reserve_bytes = 100 * page});
+  const file_descriptor file(::open(other.c_str(), O_RDWR | O_CLOEXEC));
+  for (const int number : descriptors_of(path)) ASSERT_GE(::dup3(file.get(), number, O_CLOEXEC), 0);
+  EXPECT_FALSE(reads(bytes, 0));
+  EXPECT_FALSE(writes(bytes, 0));
+  EXPECT_EQ(test::code_of([&] { bytes.grow(80 * page); }), errc::io);
+  EXPECT_EQ(file_contents(other), before);
+  EXPECT_NO_THROW(bytes.check());
+}
+
+// A write of the last bytes would lengthen a file again that is truncated at the same time, and
+// nobody would notice.
+TEST_F(MappedTransfers, LeaveTheLastBytesToThePages) {
+  const storage bytes = map_writable();
+  EXPECT_FALSE(writes(bytes, 63 * page - 3));
+  EXPECT_TRUE(writes(bytes, 63 * page - 4));
 }
 
 TEST_F(MappedTransfers, DoNotMakeATruncatedFileLonger) {

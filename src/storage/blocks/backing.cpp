@@ -37,8 +37,7 @@ bool read_file(const storage& bytes, std::size_t offset, std::span<std::byte> in
   return block != nullptr && block->read_file(bytes.owner_offset() + offset, into);
 }
 
-bool write_file(const storage& bytes, std::size_t offset,
-                std::span<const std::byte> from) noexcept {
+bool write_file(const storage& bytes, std::size_t offset, std::span<const std::byte> from) {
   storage_block* const block = storage_block::of(bytes);
   return block != nullptr && block->write_file(bytes.owner_offset() + offset, from);
 }

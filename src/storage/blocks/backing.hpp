@@ -50,6 +50,7 @@ bool read_file(const storage& bytes, std::size_t offset, std::span<std::byte> in
 /// Writes the bytes from `offset` on by the file's descriptor. Only the blocks with these bytes
 /// become dirty; a store makes a whole page of the page cache dirty, of up to 2 MiB. Returns false
 /// as `read_file`, and if the owner does not allow stores. The handle must allow them.
-bool write_file(const storage& bytes, std::size_t offset, std::span<const std::byte> from) noexcept;
+/// Throws   out_of_space
+bool write_file(const storage& bytes, std::size_t offset, std::span<const std::byte> from);
 
 }  // namespace shale::detail

@@ -54,7 +54,7 @@ class storage_block {
   virtual void flush(byte_range, flush_mode) const {}
   virtual std::size_t resident_bytes(byte_range range) const { return range.bytes; }
   virtual bool read_file(std::size_t, std::span<std::byte>) const noexcept { return false; }
-  virtual bool write_file(std::size_t, std::span<const std::byte>) noexcept { return false; }
+  virtual bool write_file(std::size_t, std::span<const std::byte>) { return false; }
   virtual bool failed() const noexcept { return false; }
   virtual void check() const {}
 

@@ -88,8 +88,14 @@ void mapped_block::require_growth(std::size_t from, std::size_t to) const {
 // stays longer, because others may already have stored into the new bytes.
 void mapped_block::reserve_in_file(std::size_t bytes) const {
   const std::uint64_t wanted = first_offset_ + bytes;
-  const std::uint64_t present = file_bytes(source_.descriptor, source_.path);
-  require_mapped_bytes(present);
+  const std::uint64_t needed = parts_.needed_file_bytes();
+  const auto own = size_of_own_file();
+  if (!own)
+    throw error(errc::io, "the descriptor of a mapping belongs to another file now, or to none",
+                {source_.place(first_offset_),
+                 "the program closed it: by close_range, closefrom or a wrong number"});
+  const std::uint64_t present = *own;
+  require_mapped_bytes(needed, present);
   if (wanted <= present) return;
   if (!stores_reach_the_file())
     throw error(
@@ -216,12 +222,14 @@ void mapped_block::ask_for_write_back_errors() const {
 void mapped_block::check() const {
   check_mark();
   if (source_.asks_for_write_back_errors) ask_for_write_back_errors();
-  if (parts_.needed_file_bytes() != 0)
-    require_mapped_bytes(file_bytes(source_.descriptor, source_.path));
+  // What is needed is asked first: another thread may grow the file and the mapping in between.
+  const std::uint64_t needed = parts_.needed_file_bytes();
+  if (needed == 0) return;
+  const std::uint64_t present = file_bytes(source_.descriptor, source_.path);
+  if (size_of_own_file()) require_mapped_bytes(needed, present);
 }
 
-void mapped_block::require_mapped_bytes(std::uint64_t present) const {
-  const std::uint64_t needed = parts_.needed_file_bytes();
+void mapped_block::require_mapped_bytes(std::uint64_t needed, std::uint64_t present) const {
   if (present < needed) throw_shorter(present, fmt::format("the mapping needs {} bytes", needed));
 }
 

@@ -65,7 +65,7 @@ class mapped_block : public storage_block {
   void flush(byte_range range, flush_mode mode) const override;
   std::size_t resident_bytes(byte_range range) const override;
   bool read_file(std::size_t offset, std::span<std::byte> into) const noexcept override;
-  bool write_file(std::size_t offset, std::span<const std::byte> from) noexcept override;
+  bool write_file(std::size_t offset, std::span<const std::byte> from) override;
   bool failed() const noexcept override {
     return mark_.failed.load(std::memory_order_acquire) || stores_were_lost();
   }
@@ -100,11 +100,14 @@ class mapped_block : public storage_block {
   }
   bool belongs_to_parent() const noexcept;
   bool file_shows_the_bytes() const noexcept;
+  std::optional<std::uint64_t> size_of_own_file() const noexcept;
+  bool write_piece(const mapped_piece& piece, const std::byte* from);
   [[noreturn]] void throw_lost(std::uint64_t offset) const;
   [[noreturn]] void throw_shorter(std::uint64_t offset, const std::string& sizes) const;
-  void require_mapped_bytes(std::uint64_t present) const;
+  void require_mapped_bytes(std::uint64_t needed, std::uint64_t present) const;
   void refresh_last_page(const file_extent& more) const;
   void report_unwritten(const mapped_piece& unwritten, int failure) const noexcept;
+  [[noreturn]] void throw_without_space(std::uint64_t offset, int failure) const;
   [[noreturn]] void throw_unwritten(const mapped_piece& unwritten, int failure) const;
   void check_mark() const;
   void ask_for_write_back_errors() const;

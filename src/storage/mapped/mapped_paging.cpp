@@ -5,7 +5,6 @@
 #include <linux/falloc.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -111,19 +110,22 @@ void mapped_block::throw_unpopulated(page_run pages, std::uint64_t file_offset, 
     throw error::from_errno(errc::out_of_memory, "a mapped range could not be brought into memory",
                             failure, {source_.place(lost)});
   // If the device is gone, even the file's size is unknown.
-  struct stat status {};
-  const bool known = ::fstat(source_.descriptor, &status) == 0;
-  if (const auto present = static_cast<std::uint64_t>(status.st_size); known && lost >= present)
-    throw_shorter(lost, fmt::format("the file now ends at byte {}", present));
-  if (use == populate_for::store && stores_reach_the_file() &&
+  const auto present = size_of_own_file();
+  if (present && lost >= *present)
+    throw_shorter(lost, fmt::format("the file now ends at byte {}", *present));
+  if (present && use == populate_for::store && stores_reach_the_file() &&
       ::fallocate(source_.descriptor, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(lost),
                   static_cast<off_t>(system_page_bytes())) != 0 &&
       (errno == ENOSPC || errno == EDQUOT))
-    throw error::from_errno(
-        errc::out_of_space, "a mapped range has no space on the device", errno,
-        {source_.place(lost), "the file is sparse there: free space, or create it with its space"});
+    throw_without_space(lost, errno);
   throw error::from_errno(errc::io, "the device could not read a mapped range", failure,
                           {source_.place(lost), "its bytes are lost or damaged there"});
+}
+
+void mapped_block::throw_without_space(std::uint64_t offset, int failure) const {
+  throw error::from_errno(
+      errc::out_of_space, "a mapped range has no space on the device", failure,
+      {source_.place(offset), "the file is sparse there: free space, or create it with its space"});
 }
 
 void mapped_block::evict(byte_range range, eviction scope) const noexcept {

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <mutex>
+#include <optional>
 
 #include "storage/mapped/mapped_block.hpp"
 
@@ -26,13 +27,10 @@ bool move_all(std::size_t bytes, Move move) noexcept {
   return true;
 }
 
-// Whether the bytes up to `end` may be written without growing the file and without SIGXFSZ. Stores
-// into pages know no limit of file sizes.
-bool is_inside(int descriptor, std::uint64_t end) noexcept {
-  struct stat status {};
+// Whether writing up to this byte raises SIGXFSZ. Stores into pages know no limit of file sizes.
+bool is_behind_the_limit(std::uint64_t end) noexcept {
   rlimit largest{};
-  return ::fstat(descriptor, &status) == 0 && end <= static_cast<std::uint64_t>(status.st_size) &&
-         ::getrlimit(RLIMIT_FSIZE, &largest) == 0 && end <= largest.rlim_cur;
+  return ::getrlimit(RLIMIT_FSIZE, &largest) != 0 || end > largest.rlim_cur;
 }
 
 }  // namespace
@@ -45,8 +43,19 @@ bool mapped_block::file_shows_the_bytes() const noexcept {
   return flags >= 0 && (flags & (O_DIRECT | O_APPEND)) == 0;
 }
 
+// A program may have closed the descriptor behind our back, and opened another file that has its
+// number now.
+std::optional<std::uint64_t> mapped_block::size_of_own_file() const noexcept {
+  struct stat status {};
+  if (::fstat(source_.descriptor, &status) != 0) return std::nullopt;
+  const backing_file opened{static_cast<std::uint64_t>(status.st_dev),
+                            static_cast<std::uint64_t>(status.st_ino)};
+  if (!(opened == backing_)) return std::nullopt;
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
 bool mapped_block::read_file(std::size_t offset, std::span<std::byte> into) const noexcept {
-  if (!file_shows_the_bytes()) return false;
+  if (!file_shows_the_bytes() || !size_of_own_file()) return false;
   bool all = true;
   std::byte* to = into.data();
   parts_.for_each_piece({offset, into.size()}, [&](const mapped_piece& piece) {
@@ -59,19 +68,32 @@ bool mapped_block::read_file(std::size_t offset, std::span<std::byte> into) cons
   return all;
 }
 
+// A write may lengthen a file that another process truncates meanwhile. Then the file is shorter
+// afterwards than before, because its last bytes are left to the pages; and the bytes count as lost.
+bool mapped_block::write_piece(const mapped_piece& piece, const std::byte* from) {
+  const std::uint64_t end = piece.file_offset + piece.bytes;
+  const auto before = size_of_own_file();
+  if (!before || end >= *before || is_behind_the_limit(end)) return false;
+  if (!move_all(piece.bytes, [&](std::size_t done) {
+        return ::pwrite(source_.descriptor, from + done, piece.bytes - done,
+                        static_cast<off_t>(piece.file_offset + done));
+      })) {
+    if (errno == ENOSPC || errno == EDQUOT) throw_without_space(piece.file_offset, errno);
+    return false;
+  }
+  if (size_of_own_file() < before) mark_.set(piece.file_offset);
+  return true;
+}
+
 // Meanwhile nobody makes the pages read-only or detaches them: then the bytes may be summed, or
 // belong to others.
-bool mapped_block::write_file(std::size_t offset, std::span<const std::byte> from) noexcept {
+bool mapped_block::write_file(std::size_t offset, std::span<const std::byte> from) {
   const std::lock_guard lock(changing_);
   if (access() != access::read_write || !file_shows_the_bytes()) return false;
   bool all = true;
   const std::byte* bytes = from.data();
   parts_.for_each_piece({offset, from.size()}, [&](const mapped_piece& piece) {
-    all = all && is_inside(source_.descriptor, piece.file_offset + piece.bytes) &&
-          move_all(piece.bytes, [&](std::size_t done) {
-            return ::pwrite(source_.descriptor, bytes + done, piece.bytes - done,
-                            static_cast<off_t>(piece.file_offset + done));
-          });
+    all = all && write_piece(piece, bytes);
     bytes += piece.bytes;
   });
   return all;
