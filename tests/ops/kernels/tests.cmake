@@ -11,6 +11,7 @@ shale_add_test(kernels_test FLOOR ops
     kernels/arg_extrema_test.cpp
     kernels/arithmetic_test.cpp
     kernels/casts_test.cpp
+    kernels/complex_vectors_test.cpp
     kernels/elementary_test.cpp
     kernels/expected_operations.cpp
     kernels/expected_positions.cpp

@@ -1,10 +1,12 @@
 // Kernels of the elementary functions of complex numbers. They call the C library, whose special
-// cases cannot be vectorised, so they exist for the baseline only. exp2, expm1 and log1p, which are
-// not in the library, are computed in double for complex64 too, and rounded once.
+// cases cannot be vectorised, so they exist for the baseline only, except exp (complex_vectors.hpp).
+// exp2, expm1 and log1p, which are not in the library, are computed in double for complex64 too, and
+// rounded once.
 #include <algorithm>
 #include <cmath>
 #include <complex>
 
+#include "ops/kernels/elementary/complex_library.hpp"
 #include "ops/kernels/elementwise/loops.hpp"
 #include "ops/kernels/elementwise/rounding_error.hpp"
 
@@ -216,3 +218,21 @@ void fill_complex_elementary(kernel_table& table) {
 }
 
 }  // namespace shale::ops::kernels::SHALE_KERNEL_ISA
+
+namespace shale::ops::kernels {
+
+namespace {
+
+template <class Part>
+void replace_by_exponential(Part (&number)[2]) noexcept {
+  const std::complex<Part> result = std::exp(std::complex<Part>(number[0], number[1]));
+  number[0] = result.real();
+  number[1] = result.imag();
+}
+
+}  // namespace
+
+void exponential_by_library(float (&number)[2]) noexcept { replace_by_exponential(number); }
+void exponential_by_library(double (&number)[2]) noexcept { replace_by_exponential(number); }
+
+}  // namespace shale::ops::kernels

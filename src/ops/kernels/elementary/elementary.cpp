@@ -10,6 +10,7 @@
 
 #include <type_traits>
 
+#include "ops/kernels/elementary/complex_vectors.hpp"
 #include "ops/kernels/elementary/float_functions.hpp"
 #include "ops/kernels/elementary/vector_loops.hpp"
 #include "ops/kernels/elementwise/loops.hpp"
@@ -183,6 +184,18 @@ inline doubles::vector exponential(doubles::vector x) {
   return result;
 }
 
+inline void exponential(const complex_lanes<doubles>& a, complex_lanes<doubles>& result) {
+  using V = doubles::vector;
+  constexpr double real_limit = 700, infinity = __builtin_inf();
+  const V size = exponential(a.real);
+  result.real = size * of_angle(a.imaginary, [](V x) { return SHALE_SLEEF_DOUBLE(cos)(x); });
+  result.imaginary = size * of_angle(a.imaginary, [](V x) { return SHALE_SLEEF_DOUBLE(sin)(x); });
+  const auto is_inside = (a.real < real_limit) & (a.real > -real_limit) & (a.imaginary < infinity) &
+                         (a.imaginary > -infinity);
+  if (any(~is_inside)) [[unlikely]]
+    exponentials_by_library<doubles>(a, real_limit, infinity, result);
+}
+
 inline doubles::vector power(doubles::vector x, doubles::vector y) {
   constexpr double infinity = __builtin_inf();
   doubles::vector result = SHALE_SLEEF_DOUBLE(pow)(x, y);
@@ -276,6 +289,17 @@ void fill_float(kernel_table& table) {
   fill_float_powers(table);
   fill_float_angles(table);
   fill_float_hyperbolic(table);
+}
+
+void fill_complex(kernel_table& table) {
+  set_complex_vector<floats>(table, operation::exponential,
+                             [](const complex_lanes<floats>& a, complex_lanes<floats>& result) {
+                               exponential(a, result);
+                             });
+  set_complex_vector<doubles>(table, operation::exponential,
+                              [](const complex_lanes<doubles>& a, complex_lanes<doubles>& result) {
+                                exponential(a, result);
+                              });
 }
 
 void fill_double(kernel_table& table) {
@@ -425,6 +449,9 @@ void fill_double(kernel_table& table) {
 void fill_elementary(kernel_table& table) {
   fill_float(table);
   fill_double(table);
+#if defined(SHALE_X86_KERNELS) && defined(__AVX2__)
+  fill_complex(table);
+#endif
 }
 
 }  // namespace shale::ops::kernels::SHALE_KERNEL_ISA
