@@ -13,6 +13,7 @@
 //             a normal distribution share a pair of words (Box-Muller)
 #include "ops/kernels/dispatch/table.hpp"
 #include "ops/kernels/elementwise/elements.hpp"
+#include "ops/kernels/elementwise/loops.hpp"
 #include "ops/kernels/random/philox.hpp"
 #include "ops/kernels/random/reproducible_functions.hpp"
 
@@ -21,7 +22,8 @@ namespace {
 
 // ---- distributions -----------------------------------------------------------------------------
 //
-// A distribution makes the elements of one block from its words. `per_block` is their number.
+// A distribution makes the elements of some blocks from their words. `per_block` is the number for
+// one block.
 
 /// The bits that an element of a floating type uses: one word for float32, two for float64.
 template <class Float>
@@ -30,6 +32,15 @@ using bits_of = std::conditional_t<sizeof(Float) == 4, u32, u64>;
 template <class Float>
 inline constexpr int elements_per_block = static_cast<int>(16 / sizeof(Float));
 
+/// Element i of the sequence of all words, or of all pairs of words, whose first word is the lower
+/// half.
+template <class Bits>
+inline Bits bits_at(const words& from, int i) {
+  Bits bits;
+  __builtin_memcpy(&bits, reinterpret_cast<const Bits*>(from.word) + i, sizeof(bits));
+  return bits;
+}
+
 /// Distributions whose elements are functions of one word each. `Element::of` is that function.
 template <class Element>
 struct by_word {
@@ -37,13 +48,9 @@ struct by_word {
   using bits = typename Element::bits;
   static constexpr int per_block = static_cast<int>(16 / sizeof(bits));
 
-  static void make(const random_draw& draw, const u32 (&word)[4], type (&out)[per_block]) {
-    if constexpr (per_block == 4) {
-      for (int k = 0; k < 4; ++k) out[k] = Element::of(draw, word[k]);
-    } else {
-      out[0] = Element::of(draw, joined(word[0], word[1]));
-      out[1] = Element::of(draw, joined(word[2], word[3]));
-    }
+  static void make(const random_draw& draw, const words& from, int blocks, type* out) {
+    SHALE_INDEPENDENT
+    for (int i = 0; i < blocks * per_block; ++i) out[i] = Element::of(draw, bits_at<bits>(from, i));
   }
 };
 
@@ -123,10 +130,12 @@ struct integers_of_64 {
   static constexpr int per_block = 1;
   __extension__ using u128 = unsigned __int128;
 
-  static void make(const random_draw& draw, const u32 (&word)[4], u64 (&out)[1]) {
-    const u128 low = u128{joined(word[0], word[1])} * draw.count;
-    const u128 high = u128{joined(word[2], word[3])} * draw.count + (low >> 64);
-    out[0] = draw.whole + static_cast<u64>(high >> 64);
+  static void make(const random_draw& draw, const words& from, int blocks, u64* out) {
+    for (int i = 0; i < blocks; ++i) {
+      const u128 low = u128{bits_at<u64>(from, 2 * i)} * draw.count;
+      const u128 high = u128{bits_at<u64>(from, 2 * i + 1)} * draw.count + (low >> 64);
+      out[i] = draw.whole + static_cast<u64>(high >> 64);
+    }
   }
 };
 
@@ -146,13 +155,11 @@ struct normal {
     out[0] = static_cast<Float>(draw.first) + length * at.cosine;
     out[1] = static_cast<Float>(draw.first) + length * at.sine;
   }
-  static void make(const random_draw& draw, const u32 (&word)[4], Float (&out)[per_block]) {
-    if constexpr (per_block == 4) {
-      make_pair(draw, word[0], word[1], out);
-      make_pair(draw, word[2], word[3], out + 2);
-    } else {
-      make_pair(draw, joined(word[0], word[1]), joined(word[2], word[3]), out);
-    }
+  static void make(const random_draw& draw, const words& from, int blocks, Float* out) {
+    SHALE_INDEPENDENT
+    for (int i = 0; i < blocks * per_block; i += 2)
+      make_pair(draw, bits_at<bits_of<Float>>(from, i), bits_at<bits_of<Float>>(from, i + 1),
+                out + i);
   }
 };
 
@@ -161,66 +168,43 @@ struct log_normal {
   using type = Float;
   static constexpr int per_block = elements_per_block<Float>;
 
-  static void make(const random_draw& draw, const u32 (&word)[4], Float (&out)[per_block]) {
-    normal<Float>::make(draw, word, out);
-    for (int k = 0; k < per_block; ++k) out[k] = power_of_e(out[k]);
+  static void make(const random_draw& draw, const words& from, int blocks, Float* out) {
+    normal<Float>::make(draw, from, blocks, out);
+    SHALE_INDEPENDENT
+    for (int i = 0; i < blocks * per_block; ++i) out[i] = power_of_e(out[i]);
   }
 };
 
 // ---- kernels -----------------------------------------------------------------------------------
 
-/// The elements of the blocks, element k of block i at `element[k][i]`.
+/// The elements of blocks whose numbers are known. `blocks` is their number.
 template <class Distribution>
-struct results {
-  alignas(64) typename Distribution::type element[Distribution::per_block][blocks_max];
-};
-
-/// The words of the counters become elements.
-template <class Distribution>
-void draw_blocks(const random_draw& draw, words& blocks, int count, results<Distribution>& made) {
-  constexpr int per_block = Distribution::per_block;
-  encrypt(blocks, draw.seed, count);
-  for (int i = 0; i < count; ++i) {
-    const u32 word[4] = {static_cast<u32>(blocks.word[0][i]), static_cast<u32>(blocks.word[1][i]),
-                         static_cast<u32>(blocks.word[2][i]), static_cast<u32>(blocks.word[3][i])};
-    typename Distribution::type out[per_block];
-    Distribution::make(draw, word, out);
-    for (int k = 0; k < per_block; ++k) made.element[k][i] = out[k];
-  }
-}
-
-template <class Distribution>
-inline void set_counter(words& blocks, int i, u64 block) {
-  blocks.word[0][i] = block & 0xffffffffu;
-  blocks.word[1][i] = block >> 32;
-  blocks.word[2][i] = 4 / Distribution::per_block;
-  blocks.word[3][i] = 0;
+void draw_blocks(const random_draw& draw, const block_numbers& numbers, int blocks,
+                 typename Distribution::type* out) {
+  words encrypted;
+  encrypt(numbers, 4 / Distribution::per_block, draw.seed, blocks, encrypted);
+  Distribution::make(draw, encrypted, blocks, out);
 }
 
 template <class Distribution>
 void run(const random_draw& draw, u64 first, std::int64_t count, std::byte* bytes) {
   constexpr int per_block = Distribution::per_block;
-  using T = typename Distribution::type;
-  auto* out = reinterpret_cast<T*>(bytes);
+  auto* out = reinterpret_cast<typename Distribution::type*>(bytes);
   const random_draw own = draw;  // no store to `out` can change it
-  words blocks;
-  results<Distribution> made;
+  block_numbers numbers;
+  typename Distribution::type made[per_block * blocks_max];
   while (count > 0) {
     const u64 block = first / per_block;
     const int skipped = static_cast<int>(first % per_block);
     const std::int64_t wanted = (skipped + count + per_block - 1) / per_block;
-    const int n = wanted < blocks_max ? static_cast<int>(wanted) : blocks_max;
-    for (int i = 0; i < n; ++i) set_counter<Distribution>(blocks, i, block + static_cast<u64>(i));
-    draw_blocks<Distribution>(own, blocks, n, made);
-    const std::int64_t here = n * per_block - skipped < count ? n * per_block - skipped : count;
-    if (skipped == 0 && here == n * per_block) {
-      for (int i = 0; i < n; ++i)
-        for (int k = 0; k < per_block; ++k) out[i * per_block + k] = made.element[k][i];
+    const int blocks = wanted < blocks_max ? static_cast<int>(wanted) : blocks_max;
+    for (int i = 0; i < blocks; ++i) numbers.number[i] = block + static_cast<u64>(i);
+    const std::int64_t all = blocks * per_block - skipped, here = all < count ? all : count;
+    if (here == blocks * per_block) {
+      draw_blocks<Distribution>(own, numbers, blocks, out);
     } else {
-      for (std::int64_t i = 0; i < here; ++i) {
-        const auto place = static_cast<int>(skipped + i);
-        out[i] = made.element[place % per_block][place / per_block];
-      }
+      draw_blocks<Distribution>(own, numbers, blocks, made);
+      for (std::int64_t i = 0; i < here; ++i) out[i] = made[skipped + i];
     }
     out += here;
     first += static_cast<u64>(here);
@@ -233,13 +217,14 @@ void gather(const random_draw& draw, const u64* positions, std::int64_t count, s
   constexpr int per_block = Distribution::per_block;
   auto* out = reinterpret_cast<typename Distribution::type*>(bytes);
   const random_draw own = draw;
-  words blocks;
-  results<Distribution> made;
+  block_numbers numbers;
+  typename Distribution::type made[per_block * blocks_max];
   while (count > 0) {
     const int n = count < blocks_max ? static_cast<int>(count) : blocks_max;
-    for (int i = 0; i < n; ++i) set_counter<Distribution>(blocks, i, positions[i] / per_block);
-    draw_blocks<Distribution>(own, blocks, n, made);
-    for (int i = 0; i < n; ++i) out[i] = made.element[positions[i] % per_block][i];
+    for (int i = 0; i < n; ++i) numbers.number[i] = positions[i] / per_block;
+    draw_blocks<Distribution>(own, numbers, n, made);
+    for (int i = 0; i < n; ++i)
+      out[i] = made[i * per_block + static_cast<int>(positions[i] % per_block)];
     positions += n;
     out += n;
     count -= n;
