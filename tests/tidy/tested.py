@@ -64,6 +64,7 @@ THROUGH = {
     "src/format/os": {
         "bound_path": ("tests/format/names_test.cpp", "what opened containers follow"),
         "lock_holders": ("tests/format/locks_test.cpp", "what errors of locks say"),
+        "posix_file": ("tests/format/process_test.cpp", "everything that tests do not simulate"),
         "posix_file_system": ("tests/format/process_test.cpp", "everything that tests do not simulate"),
     },
     "src/format/pages": {

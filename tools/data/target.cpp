@@ -4,28 +4,19 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <random>
 
+#include "data/array_target.hpp"
 #include "data/container_change.hpp"
+#include "data/foreign_target.hpp"
 #include "data/input_files.hpp"
 #include "data/logical.hpp"
 #include "data/lost_properties.hpp"
 #include "data/name_advice.hpp"
-#include "notation/attribute.hpp"
 #include "notation/codec_text.hpp"
-#include "shale/dimension_names.hpp"
-#include "shale/executor.hpp"
-#include "shale/logical_arrays.hpp"
-#include "shale/mapped_file.hpp"
-#include "shale/npy.hpp"
 #include "shale/npz.hpp"
-#include "shale/raw.hpp"
-#include "shale/rechunk.hpp"
 #include "shale/t7.hpp"
-#include "shale/unfinished_file.hpp"
 #include "terminal/interrupt.hpp"
 #include "terminal/units.hpp"
 
@@ -42,144 +33,6 @@ bool file_exists(const std::string& path) {
 bool is_regular_file(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::is_regular_file(path, ignored);
-}
-
-// An array of the same shape keeps its dtype, and a dtype that cannot hold the values is an error.
-// An array of another shape keeps its dtype if it can hold the values, or else takes the dtype of
-// the values.
-dtype chosen_dtype(const contents& source, const std::optional<array>& before) {
-  if (source.type) return *source.type;
-  const dtype type = source.values.dtype();
-  if (!before) return type;
-  const dtype present = before->dtype();
-  if (can_take(present, type)) return present;
-  if (!(before->shape() == source.values.shape())) return type;
-  throw error(errc::invalid_argument,
-              fmt::format("'{}' holds {}, the new values are {}", name_in_address(before->name()),
-                          name(present), name(type)),
-              {"that dtype cannot represent all of them",
-               fmt::format("--dtype (convert: --as) {} keeps that dtype, {} changes it",
-                           name(present), name(type))});
-}
-
-// Creates the file and maps it for writing as a row-major tensor. The file is made empty and grows
-// afterwards: reserving its space may take long, and a second Ctrl-C does not wait for it.
-tensor map_new_file(const unfinished_file& file, unsigned mode, dtype type, const dims& shape) {
-  const layout whole(shape);
-  const auto bytes = checked_mul(static_cast<std::size_t>(whole.size()), item_bytes(type));
-  if (!bytes) throw error(errc::invalid_argument, "the array is too large for a file");
-  storage made = file.create(
-      [&] { return create_file(file.path(), 0, {.mode = mode, .reserve_bytes = *bytes}); });
-  file.naming_target([&] { made.grow(*bytes); });
-  return tensor(made, type, whole);
-}
-
-// Whether the file can be mapped for writing. On network file systems it cannot.
-bool can_be_mapped(const unfinished_file& file) {
-  const std::filesystem::path folder = std::filesystem::path(file.path()).parent_path();
-  return mapping_support_at(folder.string(), access::read_write) == mapping_support::mapped;
-}
-
-// A file for elements that are computed before `file` is written. It is never published. It lies
-// beside that file, or in the folder for temporary files if files beside it cannot be mapped. There
-// nobody can guess its name: other users may also make files in that folder.
-unfinished_file scratch_for(const std::string& file) {
-  unfinished_file beside(file, existing_file::replace);
-  if (can_be_mapped(beside)) return beside;
-  const char* const wanted = std::getenv("TMPDIR");
-  const std::string folder = wanted != nullptr && *wanted != '\0' ? wanted : "/var/tmp";
-  std::random_device random;
-  unfinished_file elsewhere(fmt::format("{}/shale-{:08x}{:08x}", folder, random(), random()),
-                            existing_file::refuse);
-  if (!can_be_mapped(elsewhere))
-    throw error(errc::unsupported, "computed elements need a file that can be mapped for writing",
-                {fmt::format("neither those beside {} nor those in {} can", file, folder),
-                 "the variable TMPDIR names another folder for temporary files"});
-  return elsewhere;
-}
-
-written write_npy_file(const address& target, const expr& values,
-                       const std::optional<logical_dtype>& logical, const target_options& options) {
-  require_replaceable(target.file, options);
-  const npy_write_options how{.existing = options.existing(), .logical = logical};
-  if (!can_be_mapped(unfinished_file(target.file, how.existing))) {
-    // Refuses, before the work, what npy files cannot hold.
-    format_npy_header({.dtype = values.dtype(), .shape = values.shape(), .logical = logical});
-    return add_computed(target.file, values, [&](const tensor& elements) {
-      replace_target([&] { write_npy(target.file, elements, how); });
-    });
-  }
-  npy_writer writer(target.file, values.dtype(), values.shape(), how);
-  try {
-    eval_into(writer.elements(), values);
-  } catch (error& failure) {
-    // The temporary file no longer exists when somebody reads the text.
-    failure.replace_in_text(writer.elements().storage().path(), target.file);
-    throw;
-  }
-  replace_target([&] { writer.finish(); });
-  return {.type = values.dtype(), .stored_bytes = writer.elements().size_bytes()};
-}
-
-written write_raw_file(const address& target, const expr& values, const target_options& options) {
-  unfinished_file file(target.file, options.existing());
-  if (!can_be_mapped(file)) {
-    return add_computed(target.file, values, [&](const tensor& elements) {
-      replace_target([&] { write_raw(target.file, elements, {.existing = options.existing()}); });
-    });
-  }
-  const tensor elements = map_new_file(file, file.mode(), values.dtype(), values.shape());
-  file.naming_target([&] {
-    eval_into(elements, values);
-    elements.storage().check();
-  });
-  replace_target([&] { file.publish(); });
-  return {.type = elements.dtype(), .stored_bytes = elements.size_bytes()};
-}
-
-written write_npz_file(const address& target, const expr& values,
-                       const std::optional<logical_dtype>& logical, const target_options& options) {
-  require_replaceable(target.file, options);
-  npz_writer archive(target.file, {.existing = options.existing()});
-  const std::string name = target.array.empty() ? "arr_0" : target.array;
-  const written done = add_computed(
-      target.file, values, [&](const tensor& elements) { archive.add(name, elements, logical); });
-  replace_target([&] { archive.finish(); });
-  return done;
-}
-
-// Writes one tensor: alone if the target has no name, or else in a table.
-written write_t7_file(const address& target, const expr& values, const target_options& options) {
-  require_t7_dtype(values.dtype());
-  require_replaceable(target.file, options);
-  if (target.array.empty()) {
-    return add_computed(target.file, values, [&](const tensor& elements) {
-      replace_target([&] { write_t7(target.file, elements, {.existing = options.existing()}); });
-    });
-  }
-  t7_writer file(target.file, {.existing = options.existing()});
-  const written done = add_computed(
-      target.file, values, [&](const tensor& elements) { file.add(target.array, elements); });
-  replace_target([&] { file.finish(); });
-  return done;
-}
-
-// Writes a file that is no container.
-written write_file(const address& target, const expr& values,
-                   const std::optional<logical_dtype>& logical, const target_options& options) {
-  switch (target.format) {
-    case file_format::npy:
-      return write_npy_file(target, values, logical, options);
-    case file_format::npz:
-      return write_npz_file(target, values, logical, options);
-    case file_format::t7:
-      return write_t7_file(target, values, options);
-    case file_format::raw:
-      return write_raw_file(target, values, options);
-    case file_format::shale:
-      break;
-  }
-  throw error(errc::unsupported, fmt::format("'{}' has an unknown format", target.text));
 }
 
 // The values for a part of an array. The array keeps its dtype, which must be able to hold the
@@ -250,98 +103,10 @@ written write_array(const address& target, const contents& source, const target_
   return done;
 }
 
-// The engine stores new chunks of the shape `chunk` in row-major order. This returns the bytes of
-// decoded old chunks that it must keep to decode each one only once; 0 if every old chunk lies in
-// one new chunk. New chunks cut old ones along some axes. Before the engine stores the next new
-// chunk along the first of these axes, it stores all new chunks along the later axes, and each of
-// them needs the old chunks under it.
-std::uint64_t bytes_to_keep(const array& from, const dims& chunk) {
-  const dims& shape = from.shape();
-  const dims& old = from.chunk_shape();
-  index_t cut = 0;
-  while (cut < shape.size() && (chunk[cut] >= shape[cut] || chunk[cut] % old[cut] == 0)) ++cut;
-  if (cut == shape.size()) return 0;
-  std::uint64_t bytes = item_bytes(from.dtype());
-  for (index_t axis = 0; axis < shape.size(); ++axis) {
-    index_t extent = shape[axis];
-    if (axis < cut) extent = std::min(extent, chunk[axis]);
-    if (axis == cut) extent = std::min(extent, (ceil_div(chunk[axis], old[axis]) + 1) * old[axis]);
-    bytes *= static_cast<std::uint64_t>(extent);
-  }
-  return bytes;
-}
-
-// While a call runs, its cache of decoded chunks takes a quarter of the budget at most.
-bool is_better_rechunked(const array& from, const writable_array& to) {
-  if (from.kind() == array_kind::dense || to.kind() == array_kind::dense) return false;
-  return bytes_to_keep(from, to.chunk_shape()) > executor::current().memory_bytes() / 4;
-}
-
-// The transaction keeps a mapping of each dense array until it ends. The pages of the mapping are
-// removed from resident memory here, so that many arrays need no more memory than one.
-void write_whole(const writable_array& made, const contents& source) {
-  const array* const whole =
-      source.original && source.original->whole ? &*source.original->whole : nullptr;
-  if (whole && is_better_rechunked(*whole, made)) {
-    rechunk(*whole, made);
-    return;
-  }
-  if (whole) made.copy_from(*whole);
-  else made.write(source.values);
-  if (made.kind() != array_kind::dense) return;
-  const storage written_bytes = made.map().storage();
-  written_bytes.evict({0, written_bytes.size_bytes()});
-}
-
-// Chooses the logical dtype of a new array. `attributes` are those of the array that it replaces,
-// followed by those of the array that it copies.
-void settle_logical_dtype(attribute_list& attributes, const contents& source, written& done) {
-  const auto is_logical = [](const auto& item) { return item.first == logical_dtype_key; };
-  const auto found = std::find_if(attributes.rbegin(), attributes.rend(), is_logical);
-  const std::string before = found == attributes.rend() ? "" : attribute_text(found->second);
-  const dims& shape = source.values.shape();
-  if (source.logical) {
-    std::erase_if(attributes, is_logical);
-    if (can_stand_for(*source.logical, done.type, shape))
-      attributes.emplace_back(logical_dtype_key, attribute_value(name(*source.logical)).stored());
-    else done.not_kept.push_back(lost_logical_dtype(*source.logical, done.type));
-    return;
-  }
-  const auto known = parse_logical_dtype(before);
-  const bool is_copied =
-      source.original && std::any_of(source.original->attributes.begin(),
-                                     source.original->attributes.end(), is_logical);
-  // If a copy has no logical dtype here, it has lost it, as a slice without the axis of characters
-  // does. A logical dtype of a later version may fit the same integers.
-  const bool stays = known ? !is_copied && can_stand_for(*known, done.type, shape)
-                           : !source.original || done.type == source.original->spec.dtype;
-  if (stays || before.empty()) return;
-  std::erase_if(attributes, is_logical);
-  done.not_kept.push_back(fmt::format("logical dtype {}: the elements are {} {}", before,
-                                      name(done.type), to_string(shape)));
-}
-
 }  // namespace
 
 void throw_exists(const std::string& shown) {
   throw error(errc::already_exists, fmt::format("'{}' exists", shown), {"-f replaces it"});
-}
-
-written add_computed(const std::string& file, const expr& values,
-                     const std::function<void(const tensor&)>& add) {
-  const unfinished_file scratch = scratch_for(file);
-  // Others may have no right to read the target, so they get none to read the scratch file.
-  constexpr unsigned only_owner = 0600;
-  const tensor elements = map_new_file(scratch, only_owner, values.dtype(), values.shape());
-  scratch.naming_target([&] {
-    eval_into(elements, values);
-    // The flush reports a write error before the elements are read back: the kernel may drop pages
-    // that it could not write.
-    elements.storage().flush();
-    elements.storage().check();
-    add(elements);
-  });
-  return {.type = elements.dtype(), .stored_bytes = elements.size_bytes()};
 }
 
 void target_options::add_to(CLI::App& command) {
@@ -350,90 +115,6 @@ void target_options::add_to(CLI::App& command) {
       "Replace an existing target; an array keeps its dtype, kind, chunks, codec, fill "
       "value and attributes unless other options change them");
   form.add_to(command);
-}
-
-namespace {
-
-bool names_dimensions(const std::pair<std::string, std::string>& attribute) {
-  return attribute.first == dimension_names_key;
-}
-
-// Names the axes of a slice by those of the whole array; new axes have empty names. Names that do
-// not fit the array stay as they are.
-void slice_dimension_names(attribute_list& attributes, const array& whole, const dims& axes) {
-  const auto found = std::find_if(attributes.begin(), attributes.end(), names_dimensions);
-  if (found == attributes.end()) return;
-  try {
-    const std::vector<std::string> names = dimension_names(whole).value();
-    std::vector<std::string> kept;
-    for (const index_t axis : axes)
-      kept.push_back(axis < 0 ? std::string() : names[static_cast<std::size_t>(axis)]);
-    found->second = attribute_value(kept).stored();
-  } catch (const error& failure) {
-    if (failure.code() != errc::corrupt && failure.code() != errc::invalid_argument &&
-        failure.code() != errc::unsupported)
-      throw;
-  }
-}
-
-// Drops the names of the axes of an array that gets another rank. A copy may bring its own.
-void drop_dimension_names(attribute_list& attributes, const std::optional<origin>& original,
-                          written& done) {
-  const bool has_new_names = original && std::any_of(original->attributes.begin(),
-                                                     original->attributes.end(), names_dimensions);
-  if (std::erase_if(attributes, names_dimensions) > 0 && !has_new_names)
-    done.not_kept.push_back("dimension names: the new array has another rank");
-}
-
-}  // namespace
-
-std::optional<origin> origin_of(const operand& source) {
-  if (!source.stored) return std::nullopt;
-  origin from{spec_of(*source.stored), source.stored->attributes()};
-  if (source.location.index) {
-    const dims axes = axes_of_slice(source.stored->rank(), *source.location.index);
-    from.spec = sliced(from.spec, axes);
-    slice_dimension_names(from.attributes, *source.stored, axes);
-  } else {
-    from.whole = source.stored;
-  }
-  return from;
-}
-
-written put_array(transaction& change, const std::string& file, const std::string& name,
-                  const contents& source, const target_options& options) {
-  const std::optional<array> before = change.find(name);
-  if (before && !options.force) throw_exists(label(file, name));
-  std::optional<array_spec> model;
-  attribute_list attributes;
-  written done{.type = chosen_dtype(source, before)};
-  if (before) {
-    model = spec_of(*before);
-    attributes = before->attributes();
-    if (before->rank() != source.values.rank())
-      drop_dimension_names(attributes, source.original, done);
-  } else if (source.original) {
-    model = source.original->spec;
-  }
-  chosen_form form = form_for(done.type, source.values.shape(), model, options.form);
-  if (before && !source.type && done.type != before->dtype())
-    done.not_kept.push_back(fmt::format("dtype {}: the new values are {}",
-                                        shale::name(before->dtype()), shale::name(done.type)));
-  if (options.form.chooses_codec()) {
-    done.choice = choose_codec(source.values, form.spec);
-    form.spec.codec = done.choice->codec;
-  }
-  std::move(form.not_kept.begin(), form.not_kept.end(), std::back_inserter(done.not_kept));
-  if (source.original)
-    attributes.insert(attributes.end(), source.original->attributes.begin(),
-                      source.original->attributes.end());
-  settle_logical_dtype(attributes, source, done);
-  write_whole(before ? change.create_or_replace(name, form.spec) : change.create(name, form.spec),
-              source);
-  for (const auto& [key, value] : attributes) change.set_attribute(name, key, value);
-  done.stored_bytes = change.find(name)->stored_bytes();
-  throw_if_interrupted();
-  return done;
 }
 
 std::string detail_lines(const written& done) {
@@ -519,7 +200,7 @@ written write_target(const address& target, const contents& source, const target
   const bool has_logical = target.format == file_format::npy || target.format == file_format::npz;
   const auto logical =
       has_logical ? kept_logical_dtype(wanted.logical, wanted.values) : std::nullopt;
-  written done = write_file(target, wanted.values, logical, options);
+  written done = write_foreign_file(target, wanted.values, logical, options);
   done.not_kept = lost_properties(wanted, logical);
   return done;
 }

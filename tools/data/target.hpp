@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -23,8 +22,6 @@ class App;
 }
 
 namespace shale::tools {
-
-struct operand;
 
 struct target_options {
   bool force = false;
@@ -50,9 +47,6 @@ struct origin {
   std::optional<array> whole = std::nullopt;  ///< the array itself, unless a slice of it is copied
 };
 
-/// The properties of an array in a container, or of a slice of one; nothing for other files.
-std::optional<origin> origin_of(const operand& source);
-
 /// The elements to write.
 struct contents {
   expr values;
@@ -75,27 +69,6 @@ struct written {
 /// part of an array that must exist in a container: it keeps its dtype, shape and form.
 /// Throws   already_exists, unsupported, what evaluation throws; the target is then unchanged
 written write_target(const address& target, const contents& source, const target_options& options);
-
-/// Passes computed values to `add`, which writes them to `file` from front to back. In a ZIP file,
-/// the checksum of a member even precedes its bytes. Therefore the elements are first computed into
-/// a file of their own beside it, which may be larger than memory. If files there cannot be mapped
-/// for writing, it lies in the folder for temporary files: the one that TMPDIR names, or /var/tmp.
-/// Throws   what evaluation and `add` throw
-written add_computed(const std::string& file, const expr& values,
-                     const std::function<void(const tensor&)>& add);
-
-/// Creates the array `name` of the container `file` in the transaction `change`. Its dtype, form
-/// and attributes come from the options, or else from the array that it replaces, or else from the
-/// array that `source` is a copy of. Attributes of the copied array have priority over those of the
-/// replaced array. The logical dtype is that of the values; numbers keep that of the replaced
-/// array, if they can stand for it. Chunks of a whole array that keeps its chunk shape, codec,
-/// dtype and fill value are not decoded. A whole chunked array whose chunks are cut by the new ones
-/// is copied by `rechunk`, if the memory budget is too small to keep all chunks decoded that are
-/// needed again.
-/// Returns  everything but the generation, which the commit determines
-/// Throws   already_exists, invalid_argument, what evaluation throws
-written put_array(transaction& change, const std::string& file, const std::string& name,
-                  const contents& source, const target_options& options);
 
 /// Refuses a `target` that names one array of an .npz or .t7 file with other arrays: such a file is
 /// written whole, so the others would be lost.
