@@ -5,7 +5,7 @@
 # The families, by room.
 set(SHALE_KERNEL_ROOMS elementwise elementary folds random windows)
 set(SHALE_KERNELS_OF_elementwise arithmetic casts comparison float_arithmetic)
-set(SHALE_KERNELS_OF_elementary elementary)
+set(SHALE_KERNELS_OF_elementary elementary small_floats)
 set(SHALE_KERNELS_OF_folds arg_extrema extrema moments scans sums)
 set(SHALE_KERNELS_OF_random random)
 set(SHALE_KERNELS_OF_windows windows)
@@ -31,8 +31,8 @@ function(shale_add_kernels isa)
       set(unit ${CMAKE_CURRENT_BINARY_DIR}/kernels/${family}_${isa}.cpp)
       file(CONFIGURE OUTPUT ${unit} CONTENT "#include \"ops/kernels/${room}/${family}.cpp\"\n")
       set(options ${SHALE_KERNEL_OPTIONS} ${ARGN})
-      # Polynomials ask for FMA by intrinsics. No other family has it: see decision 0033.
-      if(family STREQUAL elementary AND NOT isa STREQUAL baseline)
+      # Polynomials ask for FMA by intrinsics. No other room has it: see decision 0033.
+      if(room STREQUAL elementary AND NOT isa STREQUAL baseline)
         list(APPEND options -mfma)
       endif()
       set_source_files_properties(${unit} PROPERTIES

@@ -575,7 +575,7 @@ TEST(Kernels, ExistExactlyWhereTheInterfaceSays) {
   EXPECT_FALSE(has(operation::atan2, dtype::complex64));
   EXPECT_FALSE(has(operation::bit_and, dtype::float32));
   EXPECT_FALSE(has(operation::shift_left, dtype::boolean));
-  EXPECT_FALSE(has(operation::add, dtype::float16));
+  EXPECT_FALSE(has(operation::sine, dtype::float16));
   EXPECT_FALSE(has(operation::add, dtype::float8_e5m2));
   EXPECT_TRUE(has(operation::select, dtype::float8_e5m2));
   EXPECT_TRUE(has(operation::exponential, dtype::complex128));

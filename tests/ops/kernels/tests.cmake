@@ -12,6 +12,7 @@ shale_add_test(kernels_test FLOOR ops
     kernels/arithmetic_test.cpp
     kernels/casts_test.cpp
     kernels/complex_vectors_test.cpp
+    kernels/small_floats_test.cpp
     kernels/elementary_test.cpp
     kernels/expected_operations.cpp
     kernels/expected_positions.cpp

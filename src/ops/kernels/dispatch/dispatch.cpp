@@ -45,6 +45,7 @@ kernels::kernel_table make_table(isa set) {
     kernels::avx2::fill_float_arithmetic(table);
     kernels::avx2::fill_comparison(table);
     kernels::avx2::fill_elementary(table);
+    kernels::avx2::fill_small_floats(table);
     kernels::avx2::fill_casts(table);
     kernels::avx2::fill_sums(table);
     kernels::avx2::fill_extrema(table);
@@ -58,6 +59,7 @@ kernels::kernel_table make_table(isa set) {
     kernels::avx512::fill_float_arithmetic(table);
     kernels::avx512::fill_comparison(table);
     kernels::avx512::fill_elementary(table);
+    kernels::avx512::fill_small_floats(table);
     kernels::avx512::fill_casts(table);
     kernels::avx512::fill_sums(table);
     kernels::avx512::fill_extrema(table);

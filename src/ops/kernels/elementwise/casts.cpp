@@ -1,6 +1,6 @@
 // Kernels that convert every dtype to every other.
-#include "ops/kernels/elementwise/half_conversions.hpp"
 #include "ops/kernels/elementwise/loops.hpp"
+#include "ops/kernels/elementwise/small_float_vectors.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
 namespace {
@@ -22,20 +22,25 @@ using unsigned_of = std::conditional_t<
         std::conditional_t<bytes == 4, std::uint32_t,
                            std::conditional_t<bytes == 8, std::uint64_t, bytes_of<bytes>>>>>;
 
-void halves_to_floats(std::byte* const* data, index_t count) {
-  widen_run(reinterpret_cast<const half*>(data[1]), reinterpret_cast<float*>(data[0]), count);
+template <class T>
+inline constexpr bool has_vectors = std::is_same_v<T, half> || std::is_same_v<T, brain>;
+
+template <class Small>
+void smalls_to_floats(std::byte* const* data, index_t count) {
+  widen_run(reinterpret_cast<const Small*>(data[1]), reinterpret_cast<float*>(data[0]), count);
 }
 
-void floats_to_halves(std::byte* const* data, index_t count) {
-  narrow_run(reinterpret_cast<const float*>(data[1]), reinterpret_cast<half*>(data[0]), count);
+template <class Small>
+void floats_to_smalls(std::byte* const* data, index_t count) {
+  narrow_run(reinterpret_cast<const float*>(data[1]), reinterpret_cast<Small*>(data[0]), count);
 }
 
 template <class To, class From>
 constexpr kernel cast_kernel() {
-  if constexpr (std::is_same_v<To, float> && std::is_same_v<From, half>) {
-    return &run<&halves_to_floats, sizeof(float), sizeof(half)>;
-  } else if constexpr (std::is_same_v<To, half> && std::is_same_v<From, float>) {
-    return &run<&floats_to_halves, sizeof(half), sizeof(float)>;
+  if constexpr (std::is_same_v<To, float> && has_vectors<From>) {
+    return &run<&smalls_to_floats<From>, sizeof(float), sizeof(From)>;
+  } else if constexpr (has_vectors<To> && std::is_same_v<From, float>) {
+    return &run<&floats_to_smalls<To>, sizeof(To), sizeof(float)>;
   } else if constexpr (std::is_same_v<To, From>) {
     using Word = unsigned_of<sizeof(To)>;
     return kernel_for<Word, Word>([](Word value) { return value; });

@@ -15,9 +15,9 @@
 
 #include <utility>
 
-#include "ops/kernels/elementwise/half_conversions.hpp"
 #include "ops/kernels/elementwise/loops.hpp"
 #include "ops/kernels/elementwise/rounding_error.hpp"
+#include "ops/kernels/elementwise/small_float_vectors.hpp"
 #include "ops/kernels/strided/reduce_strided.hpp"
 
 namespace shale::ops::kernels::SHALE_KERNEL_ISA {
@@ -99,7 +99,8 @@ inline const Wide* widened(const T* values, index_t count, Wide* room) {
   if constexpr (std::is_same_v<T, Wide>) {
     return values;
   } else {
-    if constexpr (std::is_same_v<T, half> && std::is_same_v<Wide, float>) {
+    constexpr bool has_vectors = std::is_same_v<T, half> || std::is_same_v<T, brain>;
+    if constexpr (has_vectors && std::is_same_v<Wide, float>) {
       widen_run(values, room, count);
       return room;
     }
