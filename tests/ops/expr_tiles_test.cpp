@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "parallel/sources/tile_cache.hpp"
+#include "parallel/sources/tiles_of_call.hpp"
 #include "shale/error.hpp"
 #include "shale/functions.hpp"
 #include "shale/memory_pool.hpp"
@@ -457,7 +457,7 @@ TEST(TileCache, EvictsTheLeastRecentlyUsedThatNobodyHolds) {
   executor one({.threads = 1});
   random_choices choose(1);
   const tiled source(random_tensor<float>(choose, {8, 4}), {2, 4});
-  parallel::tile_cache cache(2 * 32, one);  // two tiles of the four
+  parallel::tiles_of_call cache(2 * 32, one);  // two tiles of the four
   const auto loads = [&](index_t tile) {
     const int before = source.loads;
     cache.get(source, {tile, 0});

@@ -19,7 +19,7 @@
 
 #include "parallel/executor/executor_state.hpp"
 #include "parallel/executor/tile_loop.hpp"
-#include "parallel/sources/tile_cache.hpp"
+#include "parallel/sources/tiles_of_call.hpp"
 #include "parallel/threads/helper_arena.hpp"
 #include "parallel/threads/thread_share.hpp"
 #include "shale/apply.hpp"
@@ -267,7 +267,7 @@ TEST(FailingMemory, ATileThatFoundNoneIsNotWaitedFor) {
     int given = 0, rethrown = 0;
     std::uint64_t failures = 0;
     for (; failed && failures < 1000; ++failures) {
-      parallel::tile_cache cache(std::size_t{1} << 20, one);
+      parallel::tiles_of_call cache(std::size_t{1} << 20, one);
       test::fail_calls(test::failing::allocation, failures);
       try {
         cache.get(source, {0});

@@ -158,7 +158,7 @@ std::optional<tensor> chunk_tiles::decoded_chunk(const dims& tile, executor& on)
     decode(staged, entry->flags, elements, pool);
     return elements;
   };
-  auto chunk = [&]() -> parallel::decoded_tiles::result {
+  auto chunk = [&]() -> parallel::decoded_tile_cache::result {
     memory_pool& lasting = memory_pool::default_pool();
     try {
       return state.decoded.get(stored, [&] { return load_into(lasting); });

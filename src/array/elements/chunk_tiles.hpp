@@ -18,7 +18,7 @@
 #include "array/elements/chunk_store.hpp"
 #include "format/catalog/array_record.hpp"
 #include "format/codec/codec.hpp"
-#include "parallel/executor/decoded_tiles.hpp"
+#include "parallel/executor/decoded_tile_cache.hpp"
 #include "parallel/sources/decoded_source.hpp"
 #include "shale/executor.hpp"
 #include "shale/tile_source.hpp"

@@ -5,7 +5,7 @@
 #include <atomic>
 
 #include "parallel/executor/counters.hpp"
-#include "parallel/executor/decoded_tiles.hpp"
+#include "parallel/executor/decoded_tile_cache.hpp"
 #include "parallel/executor/memory_tokens.hpp"
 #include "parallel/threads/helper_arena.hpp"
 #include "parallel/threads/single_turn.hpp"
@@ -21,7 +21,7 @@ struct executor::implementation {
   progress_sink* const progress;
   parallel::single_turn telling;  // held by the thread that calls the progress sink
   parallel::memory_tokens tokens;
-  parallel::decoded_tiles decoded{tokens};
+  parallel::decoded_tile_cache decoded{tokens};
   parallel::helper_arenas helpers;                  // made by the first parallel call
   alignas(64) std::atomic<bool> cancelled = false;  // every call reads it
 

@@ -47,7 +47,7 @@ std::uint64_t kept_bytes(const tile_source& source, std::uint64_t tiles) noexcep
   std::uint64_t tile_bytes = item_bytes(source.dtype());
   for (const index_t extent : source.tile_shape())
     tile_bytes = detail::saturating_mul(tile_bytes, static_cast<std::uint64_t>(extent));
-  detail::add_saturating(tile_bytes, decoded_tiles::overhead_bytes);
+  detail::add_saturating(tile_bytes, decoded_tile_cache::overhead_bytes);
   return detail::saturating_mul(tiles, tile_bytes);
 }
 

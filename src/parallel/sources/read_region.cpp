@@ -34,7 +34,7 @@ std::vector<run_in_tile> runs_along(index_t axis, const stepped_region& box, ind
 
 }  // namespace
 
-tensor read_region(const tile_source& source, const stepped_region& box, tile_cache& cache,
+tensor read_region(const tile_source& source, const stepped_region& box, tiles_of_call& cache,
                    executor& on) {
   const index_t rank = box.shape.size();
   std::vector<std::vector<run_in_tile>> runs;

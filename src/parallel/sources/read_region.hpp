@@ -1,7 +1,7 @@
 // Gathers a region of a tile source from its tiles.
 #pragma once
 
-#include "parallel/sources/tile_cache.hpp"
+#include "parallel/sources/tiles_of_call.hpp"
 #include "shale/executor.hpp"
 #include "shale/tile_source.hpp"
 
@@ -19,7 +19,7 @@ struct stepped_region {
 /// tile in the cache. Otherwise the elements are gathered into new memory of the executor's pool.
 /// Only tiles that hold elements of the region are loaded.
 /// Throws   cancelled (before each tile), io, corrupt, out_of_memory, exceptions of the source
-tensor read_region(const tile_source& source, const stepped_region& box, tile_cache& cache,
+tensor read_region(const tile_source& source, const stepped_region& box, tiles_of_call& cache,
                    executor& on);
 
 }  // namespace shale::parallel

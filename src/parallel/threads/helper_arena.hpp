@@ -63,7 +63,7 @@ class idle_arenas {
 
  private:
   single_turn turn_;
-  std::array<std::unique_ptr<helper_arena>, 16> kept_{};  // with `turn_`
+  std::array<std::unique_ptr<helper_arena>, 16> kept_{};  // under `turn_`
   std::size_t next_ = 0;                                  // the place that is replaced next
 };
 
@@ -97,8 +97,8 @@ class helper_arenas {
   const int helpers_;
   std::atomic<helper_arena*> current_ = nullptr;
   single_turn making_;
-  std::optional<thread_share> share_;                // with `making_`
-  std::vector<std::unique_ptr<helper_arena>> made_;  // with `making_`
+  std::optional<thread_share> share_;                // under `making_`
+  std::vector<std::unique_ptr<helper_arena>> made_;  // under `making_`
 };
 
 }  // namespace shale::parallel

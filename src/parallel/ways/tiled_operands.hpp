@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "parallel/operands/loop_operand.hpp"
-#include "parallel/sources/tile_cache.hpp"
+#include "parallel/sources/tiles_of_call.hpp"
 #include "parallel/ways/haloed_box.hpp"
 #include "shale/region.hpp"
 
@@ -42,7 +42,7 @@ class tiled_operands {
   tensor gather_box(std::size_t operand, const region& box);
 
   const std::span<const loop_operand> operands_;
-  tile_cache cache_;
+  tiles_of_call cache_;
   executor& on_;
   std::mutex mutex_;
   std::vector<std::optional<dims>> last_prefetched_;  // by operand number; under the lock

@@ -22,7 +22,7 @@ class window_memory {
  private:
   memory_tokens& tokens_;
   memory_pool::reservation reserved_;
-  std::size_t bytes_;  // taken after the reservation: what is not used never counts as held
+  std::size_t bytes_;  // of the budget; taken after the pool has reserved them
 };
 
 }  // namespace shale::parallel

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "format/container/container_file.hpp"
-#include "parallel/executor/decoded_tiles.hpp"
+#include "parallel/executor/decoded_tile_cache.hpp"
 #include "storage/system/fork_safe_mutex.hpp"
 
 namespace shale::arrays {

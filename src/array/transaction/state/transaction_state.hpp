@@ -23,7 +23,7 @@
 #include "array/transaction/state/written_arrays.hpp"
 #include "format/generations/generation_view.hpp"
 #include "format/transaction/transaction.hpp"
-#include "parallel/executor/decoded_tiles.hpp"
+#include "parallel/executor/decoded_tile_cache.hpp"
 
 namespace shale::arrays {
 

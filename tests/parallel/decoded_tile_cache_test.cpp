@@ -1,5 +1,5 @@
 // Tests which tiles an executor keeps decoded, how often threads load them, and when they go.
-#include "parallel/executor/decoded_tiles.hpp"
+#include "parallel/executor/decoded_tile_cache.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -41,8 +41,9 @@ class DecodedTiles : public testing::Test {
   }
 
   // Asks for a tile of that size whose bytes are its number. By default, it counts 2 KiB.
-  decoded_tiles::result get(int number,
-                            std::size_t bytes = 2 * kibibyte - decoded_tiles::overhead_bytes) {
+  decoded_tile_cache::result get(int number,
+                                 std::size_t bytes = 2 * kibibyte -
+                                                     decoded_tile_cache::overhead_bytes) {
     return tiles_.get(named(owner_, number), [&] {
       ++loads_;
       return bytes_of(number, bytes);
@@ -51,7 +52,7 @@ class DecodedTiles : public testing::Test {
 
   // Whether the tile is kept; if not, it is loaded.
   bool finds(int number) {
-    const decoded_tiles::result made = get(number);
+    const decoded_tile_cache::result made = get(number);
     EXPECT_EQ(first_of(made.values), number);
     return made.found;
   }
@@ -61,7 +62,7 @@ class DecodedTiles : public testing::Test {
 
   memory_tokens tokens_{budget_};
   const tile_owner owner_;
-  decoded_tiles tiles_{tokens_};
+  decoded_tile_cache tiles_{tokens_};
   std::atomic<int> loads_ = 0;
 };
 
@@ -141,7 +142,7 @@ TEST_F(DecodedTiles, TakeAtMostTheirShareAndTheOldestGoFirst) {
 // decoded.3
 TEST_F(DecodedTiles, OfFewBytesCountWhatTheirNamesTake) {
   for (int number = 0; number < 100; ++number) get(number, 1);
-  EXPECT_EQ(tiles_.held_bytes(), 7 * (1 + decoded_tiles::overhead_bytes));
+  EXPECT_EQ(tiles_.held_bytes(), 7 * (1 + decoded_tile_cache::overhead_bytes));
   EXPECT_EQ(tokens_.held_bytes(), tiles_.held_bytes());
   tiles_.clear();
   EXPECT_EQ(tokens_.held_bytes(), 0U);
@@ -151,7 +152,7 @@ TEST_F(DecodedTiles, OfFewBytesCountWhatTheirNamesTake) {
 TEST_F(DecodedTiles, LeaveALimitedPoolToItsOtherUsers) {
   constexpr std::size_t mebibyte = 1024 * kibibyte, share = 512 * mebibyte;
   memory_tokens tokens(8 * share);
-  decoded_tiles tiles(tokens);
+  decoded_tile_cache tiles(tokens);
   ASSERT_EQ(tiles.capacity_bytes(), share);
   memory_pool& pool = memory_pool::default_pool();
   ASSERT_EQ(pool.limit_bytes(), 0U);
@@ -159,7 +160,7 @@ TEST_F(DecodedTiles, LeaveALimitedPoolToItsOtherUsers) {
   EXPECT_EQ(tiles.capacity_bytes(), 32 * mebibyte);
   for (int number = 0; number < 6; ++number)
     tiles.get(named(owner_, number), [&] { return bytes_of(number, 8 * mebibyte); });
-  EXPECT_EQ(tiles.held_bytes(), 3 * (8 * mebibyte + decoded_tiles::overhead_bytes));
+  EXPECT_EQ(tiles.held_bytes(), 3 * (8 * mebibyte + decoded_tile_cache::overhead_bytes));
   pool.set_limit_bytes(0);
   EXPECT_EQ(tiles.capacity_bytes(), share);
 }
@@ -191,14 +192,14 @@ TEST_F(DecodedTiles, LeaveRunningCallsWhatTheseHold) {
 
 // decoded.4
 TEST_F(DecodedTiles, GoWithTheirOwner) {
-  decoded_tiles others{tokens_};
+  decoded_tile_cache others{tokens_};
   auto owner = std::make_unique<const tile_owner>();
   const stored_tile tile = named(*owner, 1);
   const auto load = [] { return bytes_of(1, kibibyte); };
   tiles_.get(tile, load);
   others.get(tile, load);
   EXPECT_FALSE(finds(1)) << "another owner";
-  EXPECT_EQ(tokens_.held_bytes(), 3 * (kibibyte + decoded_tiles::overhead_bytes));
+  EXPECT_EQ(tokens_.held_bytes(), 3 * (kibibyte + decoded_tile_cache::overhead_bytes));
   owner.reset();
   EXPECT_EQ(tokens_.held_bytes(), 2 * kibibyte);
   EXPECT_EQ(others.held_bytes(), 0U);
@@ -221,9 +222,9 @@ TEST_F(DecodedTiles, AreForgottenOnRequestAndWithTheExecutor) {
   EXPECT_EQ(tokens_.held_bytes(), 0U);
   EXPECT_FALSE(finds(0));
   {
-    decoded_tiles others{tokens_};
+    decoded_tile_cache others{tokens_};
     others.get(named(owner_, 0), [] { return bytes_of(0, kibibyte); });
-    EXPECT_EQ(tokens_.held_bytes(), 3 * kibibyte + decoded_tiles::overhead_bytes);
+    EXPECT_EQ(tokens_.held_bytes(), 3 * kibibyte + decoded_tile_cache::overhead_bytes);
   }
   EXPECT_EQ(tokens_.held_bytes(), 2 * kibibyte);
   EXPECT_TRUE(finds(0));

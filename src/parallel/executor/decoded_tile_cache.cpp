@@ -1,4 +1,4 @@
-#include "parallel/executor/decoded_tiles.hpp"
+#include "parallel/executor/decoded_tile_cache.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -27,10 +27,10 @@ std::atomic<std::uint64_t> owners = 0;
 // All objects of this process, so that owners find their tiles. The lock is taken before that of
 // any of them.
 constinit detail::fork_safe_mutex list_mutex;
-decoded_tiles* first_in_list = nullptr;
+decoded_tile_cache* first_in_list = nullptr;
 
 std::size_t bytes_kept_by(const tensor& tile) noexcept {
-  return tile.storage().size_bytes() + decoded_tiles::overhead_bytes;
+  return tile.storage().size_bytes() + decoded_tile_cache::overhead_bytes;
 }
 
 }  // namespace
@@ -38,51 +38,51 @@ std::size_t bytes_kept_by(const tensor& tile) noexcept {
 tile_owner::tile_owner() noexcept : number_(owners.fetch_add(1, std::memory_order_relaxed) + 1) {}
 
 tile_owner::~tile_owner() {
-  decoded_tiles::dropped_entries dropped;
+  decoded_tile_cache::dropped_entries dropped;
   const std::lock_guard lock(list_mutex);
-  for (decoded_tiles* tiles = first_in_list; tiles != nullptr; tiles = tiles->next_)
+  for (decoded_tile_cache* tiles = first_in_list; tiles != nullptr; tiles = tiles->next_)
     tiles->drop_owner(number_, dropped);
 }
 
-decoded_tiles::decoded_tiles(memory_tokens& tokens) noexcept
+decoded_tile_cache::decoded_tile_cache(memory_tokens& tokens) noexcept
     : tokens_(tokens), share_bytes_(tokens.budget_bytes() / memory_divisor) {
   const std::lock_guard lock(list_mutex);
   next_ = first_in_list;
   first_in_list = this;
 }
 
-decoded_tiles::~decoded_tiles() {
+decoded_tile_cache::~decoded_tile_cache() {
   {
     const std::lock_guard lock(list_mutex);
-    decoded_tiles** link = &first_in_list;
+    decoded_tile_cache** link = &first_in_list;
     while (*link != this) link = &(*link)->next_;
     *link = next_;
   }
   clear();
 }
 
-std::size_t decoded_tiles::capacity_bytes() const noexcept {
+std::size_t decoded_tile_cache::capacity_bytes() const noexcept {
   const std::size_t limit = limit_of_default_pool();
   return limit == 0 ? share_bytes_ : std::min(share_bytes_, limit / memory_divisor);
 }
 
-std::size_t decoded_tiles::held_bytes() const noexcept {
+std::size_t decoded_tile_cache::held_bytes() const noexcept {
   const std::lock_guard lock(mutex_);
   return held_bytes_;
 }
 
-void decoded_tiles::clear() noexcept {
+void decoded_tile_cache::clear() noexcept {
   dropped_entries dropped;
   const std::lock_guard lock(mutex_);
   while (!entries_.empty()) drop(entries_.begin(), dropped);
 }
 
-void decoded_tiles::load_state::end(step outcome) noexcept {
+void decoded_tile_cache::load_state::end(step outcome) noexcept {
   current.store(outcome, std::memory_order_release);
   current.notify_all();
 }
 
-decoded_tiles::turn decoded_tiles::begin(const stored_tile& wanted) {
+decoded_tile_cache::turn decoded_tile_cache::begin(const stored_tile& wanted) {
   std::shared_ptr<load_state> other;
   {
     const std::lock_guard lock(mutex_);
@@ -105,7 +105,7 @@ decoded_tiles::turn decoded_tiles::begin(const stored_tile& wanted) {
 
 // Enters a tile that the calling thread is about to load. An entry without an age would stay for
 // ever. So the age is inserted first, and removed again if there is no memory for the entry.
-std::shared_ptr<decoded_tiles::load_state> decoded_tiles::add(const stored_tile& wanted) {
+std::shared_ptr<decoded_tile_cache::load_state> decoded_tile_cache::add(const stored_tile& wanted) {
   // The remaining quarter is for the memory block, the text of the form, and the allocator's own
   // data.
   static_assert(sizeof(entries::value_type) + sizeof(void*) <= overhead_bytes * 3 / 4);
@@ -123,8 +123,8 @@ std::shared_ptr<decoded_tiles::load_state> decoded_tiles::add(const stored_tile&
 
 // If the entry is gone, its owner was destroyed or the tiles were cleared. The tile is not kept
 // then.
-void decoded_tiles::finish(const stored_tile& wanted, load_state& running,
-                           const tensor& values) noexcept {
+void decoded_tile_cache::finish(const stored_tile& wanted, load_state& running,
+                                const tensor& values) noexcept {
   {
     dropped_entries dropped;
     const std::lock_guard lock(mutex_);
@@ -145,7 +145,7 @@ void decoded_tiles::finish(const stored_tile& wanted, load_state& running,
   running.end(load_state::step::loaded);
 }
 
-void decoded_tiles::give_up(const stored_tile& wanted, load_state& running) noexcept {
+void decoded_tile_cache::give_up(const stored_tile& wanted, load_state& running) noexcept {
   {
     dropped_entries dropped;
     const std::lock_guard lock(mutex_);
@@ -157,7 +157,7 @@ void decoded_tiles::give_up(const stored_tile& wanted, load_state& running) noex
 
 // Drops loaded tiles until there is room for a tile of that size (decoded.3). Returns whether there
 // is.
-bool decoded_tiles::make_room(std::size_t bytes, dropped_entries& dropped) noexcept {
+bool decoded_tile_cache::make_room(std::size_t bytes, dropped_entries& dropped) noexcept {
   const std::size_t capacity = capacity_bytes();
   if (bytes > capacity || bytes > tokens_.left_bytes() + held_bytes_) return false;
   const auto has_room = [&] {
@@ -171,7 +171,7 @@ bool decoded_tiles::make_room(std::size_t bytes, dropped_entries& dropped) noexc
   return has_room();
 }
 
-void decoded_tiles::drop(entries::iterator at, dropped_entries& dropped) noexcept {
+void decoded_tile_cache::drop(entries::iterator at, dropped_entries& dropped) noexcept {
   if (at->second.values) {
     const std::size_t bytes = bytes_kept_by(*at->second.values);
     held_bytes_ -= bytes;
@@ -181,7 +181,7 @@ void decoded_tiles::drop(entries::iterator at, dropped_entries& dropped) noexcep
   dropped.insert(entries_.extract(at));
 }
 
-void decoded_tiles::drop_owner(std::uint64_t owner, dropped_entries& dropped) noexcept {
+void decoded_tile_cache::drop_owner(std::uint64_t owner, dropped_entries& dropped) noexcept {
   const std::lock_guard lock(mutex_);
   auto at = entries_.lower_bound(stored_tile{.owner = owner});  // the first of this owner
   while (at != entries_.end() && at->first.owner == owner) drop(at++, dropped);

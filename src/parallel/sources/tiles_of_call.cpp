@@ -1,10 +1,10 @@
-#include "parallel/sources/tile_cache.hpp"
+#include "parallel/sources/tiles_of_call.hpp"
 
 #include "parallel/sources/load_tile.hpp"
 
 namespace shale::parallel {
 
-tensor tile_cache::get(const tile_source& source, const dims& tile) {
+tensor tiles_of_call::get(const tile_source& source, const dims& tile) {
   const key wanted{&source, tile};
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -41,12 +41,12 @@ tensor tile_cache::get(const tile_source& source, const dims& tile) {
   return values;
 }
 
-const decoded_source* tile_cache::interface_of(const tile_source& source) const noexcept {
+const decoded_source* tiles_of_call::interface_of(const tile_source& source) const noexcept {
   const auto found = decoded_.find(&source);
   return found == decoded_.end() ? nullptr : found->second;
 }
 
-tensor tile_cache::load(const tile_source& source, const dims& tile) const {
+tensor tiles_of_call::load(const tile_source& source, const dims& tile) const {
   if (const auto* const kept = interface_of(source)) return kept->decoded_tile(tile, executor_);
   const region box = tile_region(source.shape(), source.tile_shape(), tile);
   tensor values = tensor::empty(box.shape, source.dtype(), &executor_.pool());
@@ -54,14 +54,14 @@ tensor tile_cache::load(const tile_source& source, const dims& tile) const {
   return values;
 }
 
-bool tile_cache::knows(const tile_source& source, const dims& tile) {
+bool tiles_of_call::knows(const tile_source& source, const dims& tile) {
   const std::lock_guard lock(mutex_);
   return entries_.count({&source, tile}) > 0;
 }
 
 // An entry without an age would stay unloaded, and threads that want its tile would wait for ever.
 // So the age is inserted first, and removed again if there is no memory for the entry.
-tile_cache::entries::iterator tile_cache::add(const key& wanted) {
+tiles_of_call::entries::iterator tiles_of_call::add(const key& wanted) {
   const auto age = ages_.insert(ages_.end(), wanted);
   try {
     return entries_.emplace(wanted, entry{.age = age}).first;
@@ -71,7 +71,7 @@ tile_cache::entries::iterator tile_cache::add(const key& wanted) {
   }
 }
 
-void tile_cache::shrink() {
+void tiles_of_call::shrink() {
   for (auto age = ages_.begin(); age != ages_.end() && held_bytes_ > capacity_bytes_;) {
     const auto at = entries_.find(*age);
     // One handle belongs to the cache. If there are more, a unit uses the tile.

@@ -1,6 +1,6 @@
 // Tests how often a call asks for its tiles, and what happens to them after a load has failed, or
 // after the call was cancelled.
-#include "parallel/sources/tile_cache.hpp"
+#include "parallel/sources/tiles_of_call.hpp"
 
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ TEST(FailedTiles, AreLoadedOnceForAllThreads) {
     while (begun < threads) std::this_thread::yield();
     throw std::runtime_error("load " + std::to_string(number));
   });
-  tile_cache cache(std::size_t{1} << 20, on);
+  tiles_of_call cache(std::size_t{1} << 20, on);
   std::atomic<int> told = 0;
   std::vector<std::thread> workers;
   workers.reserve(threads);
@@ -73,7 +73,7 @@ TEST(CancelledTiles, AreNotLoadedAnyMore) {
   const scripted_tiles source(100, [&](int number) {
     if (number == 2) on.cancel();
   });
-  tile_cache cache(std::size_t{1} << 20, on);
+  tiles_of_call cache(std::size_t{1} << 20, on);
   const auto gather = [&] {
     read_region(source, {.start = {0}, .shape = {100}, .step = {1}}, cache, on);
   };

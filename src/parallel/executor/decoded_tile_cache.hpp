@@ -70,14 +70,14 @@ struct stored_tile {
 };
 
 /// Threads  every member may be called from any thread
-class decoded_tiles {
+class decoded_tile_cache {
  public:
   /// `tokens` are those of the executor; the tiles may take an eighth of them, and an eighth of the
   /// limit that the default pool has at that time.
-  explicit decoded_tiles(memory_tokens& tokens) noexcept;
-  ~decoded_tiles();
-  decoded_tiles(const decoded_tiles&) = delete;
-  decoded_tiles& operator=(const decoded_tiles&) = delete;
+  explicit decoded_tile_cache(memory_tokens& tokens) noexcept;
+  ~decoded_tile_cache();
+  decoded_tile_cache(const decoded_tile_cache&) = delete;
+  decoded_tile_cache& operator=(const decoded_tile_cache&) = delete;
 
   /// The memory of a kept tile beside its elements: its identity, its layout, its place among the
   /// others.
@@ -154,7 +154,7 @@ class decoded_tiles {
   std::size_t held_bytes_ = 0;
   entries entries_;
   std::list<const stored_tile*> ages_;  // least recently used first
-  decoded_tiles* next_ = nullptr;       // of all in this process; under the lock of the list
+  decoded_tile_cache* next_ = nullptr;  // of all in this process; under the lock of the list
 };
 
 }  // namespace shale::parallel

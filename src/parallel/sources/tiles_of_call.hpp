@@ -25,9 +25,9 @@
 
 namespace shale::parallel {
 
-class tile_cache {
+class tiles_of_call {
  public:
-  tile_cache(std::size_t capacity_bytes, executor& on) noexcept
+  tiles_of_call(std::size_t capacity_bytes, executor& on) noexcept
       : capacity_bytes_(capacity_bytes), executor_(on) {}
 
   /// Takes the tiles of a source from `decoded`, its interface (sources_to_keep). Before any `get`.
