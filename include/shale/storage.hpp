@@ -207,10 +207,10 @@ class storage {
   void compare_checksums(byte_range range) const;
   void compare_checksums() const { compare_checksums({0, bytes_}); }
 
-  /// The number of bytes of the range that are in the page cache now. If the user may not ask, the
-  /// kernel counts all bytes. All heap and adopted bytes count.
+  /// The number of bytes of the range that are in the page cache now. If the kernel does not tell,
+  /// for example a user who may not ask, all bytes count. All heap and adopted bytes count.
   /// Cost     one system call for each 256 MiB
-  /// Throws   io, std::bad_alloc
+  /// Throws   std::bad_alloc
   std::size_t resident_bytes(byte_range range) const;
   std::size_t resident_bytes() const { return resident_bytes({0, bytes_}); }
 

@@ -448,6 +448,16 @@ TEST(BlocksKeptForSomeUsers, AreRefusedByTheSystemAlone) {
   EXPECT_EQ(bytes.size_bytes(), 300'000u);
 }
 
+// As the kernel does it for users who may not ask.
+TEST(Residency, CountsAllBytesIfTheSystemDoesNotTell) {
+  const test::scratch_directory files;
+  const storage bytes = create_file(files / "a.bytes", more_bytes);
+  test::refuse_calls("mincore", EPERM);
+  const std::size_t resident = bytes.resident_bytes({100, more_bytes - 200});
+  test::refuse_calls(nullptr);
+  EXPECT_EQ(resident, more_bytes - 200);
+}
+
 // Signals that come faster than the call can end.
 TEST(FailingGrowth, IsAnErrorWhereEachAttemptIsInterrupted) {
   test::expect_to_end([] {

@@ -160,6 +160,8 @@ SHALE_WRAP(int, sync_file_range, (int file, off_t offset, off_t bytes, unsigned 
            offset, bytes, flags)
 SHALE_WRAP(int, mprotect, (void* address, std::size_t bytes, int allowed), address, bytes, allowed)
 SHALE_WRAP(int, madvise, (void* address, std::size_t bytes, int advice), address, bytes, advice)
+SHALE_WRAP(int, mincore, (void* address, std::size_t bytes, unsigned char* pages), address, bytes,
+           pages)
 SHALE_WRAP(ssize_t, getxattr, (const char* path, const char* name, void* value, std::size_t bytes),
            path, name, value, bytes)
 SHALE_WRAP(ssize_t, fgetxattr, (int file, const char* name, void* value, std::size_t bytes), file,
