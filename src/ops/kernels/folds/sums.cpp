@@ -124,8 +124,8 @@ void fill_integer_product(kernel_table& table, dtype type) {
 
 // ---- counts ------------------------------------------------------------------------------------
 
-/// Counts the values that are nonzero, or those that are zero.
-template <class T, bool nonzero>
+/// Counts the values that are nonzero.
+template <class T>
 struct count_of {
   using State = std::int64_t;
   using Value = T;
@@ -146,10 +146,10 @@ struct count_of {
       for (; i + counters <= count; i += counters)
         for (index_t k = 0; k < counters; ++k)
           found_by[k] =
-              static_cast<Counter>(found_by[k] + (is_nonzero(values[i + k]) == nonzero ? 1 : 0));
+              static_cast<Counter>(found_by[k] + (is_nonzero(values[i + k]) ? 1 : 0));
       for (const Counter each : found_by) found += each;
     }
-    for (; i < count; ++i) found += is_nonzero(values[i]) == nonzero ? 1 : 0;
+    for (; i < count; ++i) found += is_nonzero(values[i]) ? 1 : 0;
     state += found;
   }
   static void merge(State& into, const State& from) { into += from; }
@@ -162,7 +162,7 @@ struct count_of {
     SHALE_INDEPENDENT
     for (index_t i = over.first; i < over.last; ++i)
       columns.count[i] = stack.fold(i, columns.count[i], [](std::int64_t found, T value, int) {
-        return found + (is_nonzero(value) == nonzero ? 1 : 0);
+        return found + (is_nonzero(value) ? 1 : 0);
       });
   }
   static State column(const Columns& columns, index_t index, index_t) {
@@ -170,13 +170,59 @@ struct count_of {
   }
 };
 
+// ---- any and all -------------------------------------------------------------------------------
+
+/// Whether any value is nonzero, or any is zero: 0 or 1.
+template <class T, bool nonzero>
+struct any_of {
+  using State = std::int64_t;
+  using Value = T;
+  struct Columns {
+    std::uint8_t found[tile_columns];
+  };
+
+  static State empty() { return 0; }
+  static void run(State& state, const T* values, index_t count) {
+    if (state != 0) return;
+    // As wide as the values, so that comparisons of vectors need no conversion.
+    using Found = std::conditional_t<
+        sizeof(T) == 1, std::uint8_t,
+        std::conditional_t<sizeof(T) == 2, std::uint16_t,
+                           std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>>;
+    Found found = 0;
+    if constexpr (nonzero && std::is_unsigned_v<T>) {
+      for (index_t i = 0; i < count; ++i) found |= values[i];
+    } else {
+      for (index_t i = 0; i < count; ++i)
+        found |= static_cast<Found>(is_nonzero(values[i]) == nonzero ? 1 : 0);
+    }
+    state = found != 0 ? 1 : 0;
+  }
+  static void merge(State& into, const State& from) { into |= from; }
+  static void begin(Columns& columns, index_t count) {
+    for (index_t i = 0; i < count; ++i) columns.found[i] = 0;
+  }
+  template <int height>
+  static void rows(Columns& columns, const stacked_rows<T, height>& stack, column_range over,
+                   index_t) {
+    SHALE_INDEPENDENT
+    for (index_t i = over.first; i < over.last; ++i)
+      columns.found[i] = stack.fold(i, columns.found[i], [](std::uint8_t found, T value, int) {
+        return static_cast<std::uint8_t>(found | (is_nonzero(value) == nonzero ? 1 : 0));
+      });
+  }
+  static State column(const Columns& columns, index_t index, index_t) {
+    return columns.found[index];
+  }
+};
+
 template <class T, class... Types>
 void fill_counts(kernel_table& table, Types... types) {
-  const reducer count = reducer_for<count_of<T, true>, std::int64_t>(
+  const reducer count = reducer_for<count_of<T>, std::int64_t>(
       [](std::int64_t state, double) { return state; });
   const reducer any =
-      reducer_for<count_of<T, true>, boolean>([](std::int64_t state, double) { return state; });
-  const reducer all = reducer_for<count_of<T, false>, boolean>(
+      reducer_for<any_of<T, true>, boolean>([](std::int64_t state, double) { return state; });
+  const reducer all = reducer_for<any_of<T, false>, boolean>(
       [](std::int64_t state, double) { return static_cast<std::int64_t>(state == 0); });
   (table.set(reduction::count_nonzero, types, count), ...);
   (table.set(reduction::any, types, any), ...);
