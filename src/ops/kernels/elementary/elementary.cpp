@@ -2,15 +2,16 @@
 // (docs/numerics.md); on other processors, some functions of float64 are within 3 ulp.
 //
 // Units with wide vectors call SLEEF, whose `finz` functions give the same bits for AVX2 and
-// AVX-512; exp, log, sin, cos and tanh of float32 are in float_functions.hpp. The baseline calls
-// the C library, and SLEEF for some functions of float64 on x86. If the C library's function of
-// float32 is not within 1 ulp, the baseline calls the function of float64 and rounds. Functions
-// that wide units leave out are the baseline's.
+// AVX-512; exp, log, sin, cos and tanh of float32 are in float_functions.hpp, and exp of float64 is
+// in double_functions.hpp. The baseline calls the C library, and SLEEF for some functions of float64
+// on x86. If the C library's function of float32 is not within 1 ulp, the baseline calls the
+// function of float64 and rounds. Functions that wide units leave out are the baseline's.
 #include <math.h>
 
 #include <type_traits>
 
 #include "ops/kernels/elementary/complex_vectors.hpp"
+#include "ops/kernels/elementary/double_functions.hpp"
 #include "ops/kernels/elementary/float_functions.hpp"
 #include "ops/kernels/elementary/vector_loops.hpp"
 #include "ops/kernels/elementwise/loops.hpp"
@@ -172,18 +173,6 @@ inline doubles::vector of_angle(doubles::vector x, Function function) {
   });
 }
 
-/// SLEEF's exp and pow overflow to infinity already if the result is nearly infinite. These compute
-/// the lanes near the limit by the C library's functions.
-inline doubles::vector exponential(doubles::vector x) {
-  doubles::vector result = SHALE_SLEEF_DOUBLE(exp)(x);
-  const auto is_near = (x > 709.7) & (x < 709.8);
-  if (any(is_near)) [[unlikely]] {
-    for (int i = 0; i < width_of<doubles>; ++i)
-      if (is_near[i]) result[i] = exp(x[i]);
-  }
-  return result;
-}
-
 inline void exponential(const complex_lanes<doubles>& a, complex_lanes<doubles>& result) {
   using V = doubles::vector;
   constexpr double real_limit = 700, infinity = __builtin_inf();
@@ -196,6 +185,8 @@ inline void exponential(const complex_lanes<doubles>& a, complex_lanes<doubles>&
     exponentials_by_library<doubles>(a, real_limit, infinity, result);
 }
 
+/// SLEEF's pow overflows to infinity already if the result is nearly infinite. Lanes near the limit
+/// are computed by the C library.
 inline doubles::vector power(doubles::vector x, doubles::vector y) {
   constexpr double infinity = __builtin_inf();
   doubles::vector result = SHALE_SLEEF_DOUBLE(pow)(x, y);
