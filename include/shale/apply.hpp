@@ -131,7 +131,7 @@ void indexed_elements(Function& function, std::tuple<P...>*, std::byte* const* d
 
 /// The same with the index of the element as the first argument: `function(const dims& index,
 /// T&…)`. It has an entry for each axis of the broadcast operands, and is valid during the call.
-/// Cost     one pass, in the order of memory. A call also changes an entry of the index
+/// Cost     one pass, in the order of memory; one addition to the index for each call of the function
 template <class Function, class... Tensors>
 requires(sizeof...(Tensors) >= 1 && (std::is_convertible_v<const Tensors&, tensor> &&
                                      ...)) void apply_indexed(Function&& function,
@@ -157,7 +157,8 @@ requires(sizeof...(Tensors) >= 1 && (std::is_convertible_v<const Tensors&, tenso
 
 /// Like `apply`, but in index order, the last axis fastest, by the calling thread alone. So the
 /// function may carry state. If operands overlap, a call reads what earlier calls wrote.
-/// Cost     one pass of one thread, with the cache misses of the layouts
+/// Cost     one pass of one thread. Strided layouts cause cache misses, because elements are
+///          visited in index order
 /// Throws   invalid_argument (shapes, dtypes, a null or empty function, outputs that are broadcast
 ///          or overlap themselves), access_denied, out_of_memory, unsupported (as `apply`), io,
 ///          corrupt (if the executor compares checksums), cancelled, and the exception of the

@@ -49,8 +49,7 @@ using indexed_block = void (*)(void* context, std::byte* const* data, const inde
 // As run_apply, with the indices of each block's elements among the broadcast operands.
 void run_indexed(std::span<const apply_operand> operands, indexed_block block, void* context);
 
-// The same in index order by the calling thread. Every block is a run along
-// the last axis.
+// The same in index order by the calling thread. Every block is a run along the last axis.
 void run_in_order(std::span<const apply_operand> operands, apply_block block, void* context);
 
 // The result type and the parameter types of a callable.

@@ -26,7 +26,7 @@
 namespace [[gnu::visibility("default")]] shale {
 
 /// The longest time that a call may wait. A value below 0 counts as 0, and one above 100 years as
-/// 100 years. (<chrono> would add 4,000 lines to every file that includes this header.)
+/// 100 years. (<chrono> would add 3,000 lines to every file that includes this header.)
 struct timeout {
   std::int64_t ms = 0;
 };
@@ -119,7 +119,7 @@ class container {
 
   /// Closes the file for all copies of this handle: their calls, except `path` and `uuid`, throw
   /// invalid_argument then. Snapshots, arrays, tensors and a running transaction stay valid, and
-  /// commits without waiting go on. Never throws, even if the handle was moved from: a commit has
+  /// asynchronous commits go on. Never throws, even if the handle was moved from: a commit has
   /// synced everything before it returned, or its `pending_commit` reports the error.
   void close();
 

@@ -92,6 +92,8 @@ namespace detail {
 
 /// Throws an error that was made at program start, because its text needs memory.
 [[noreturn]] void throw_out_of_memory();
+
+/// Throws invalid_argument: a function is null or empty.
 [[noreturn]] void throw_not_callable();
 
 /// Throws   invalid_argument for a null function pointer and for an empty function object, such as

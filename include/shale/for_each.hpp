@@ -2,7 +2,8 @@
 //
 //   for_each_lane<float, const float>(1, [](lane<float> y, lane<const float> x) { … }, y, x);
 //
-// The function is called by several threads at once, in no particular order.
+// The function is called by several threads at once, in no particular order. Its lanes and segments
+// are valid until it returns.
 //
 // It reads elements where they lie. Those of type `const bool` must therefore be bytes of 0 or 1,
 // because reading another byte as a bool is undefined behaviour in C++. The engine writes only such

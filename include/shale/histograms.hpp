@@ -56,16 +56,17 @@ struct binned_counts {
 /// are not counted. Elements and edges are compared in float64. If bins are narrower than the
 /// distance between neighbouring float64 numbers, some edges are equal.
 /// Shape    [bins]: int64, or float64 with weights or density
-/// Cost     one product for each element, or a binary search where edges are equal or the width of
-///          the range overflows
+/// Cost     one multiplication for each element, or a binary search where edges are equal or the
+///          width of the range overflows; 8 bytes for each bin and thread, 16 to 40 for each bin.
+///          With weights, every thread looks at all elements and adds those of its own bins
 /// Throws   invalid_argument also for bins <= 0, a range that is not finite or not in order, and
 ///          NaN or infinite elements if the range is taken from them
 binned_counts histogram(const expr& x, index_t bins = 10, const histogram_options& options = {});
 
-/// The same in bins between the given edges, which do not fall.
+/// The same in bins between the given edges, which must not decrease or be NaN.
 /// Shape    `edges` has one axis of one or more elements
 /// Cost     a binary search for each element
-/// Throws   invalid_argument also for edges that fall, and with a range
+/// Throws   invalid_argument also for edges that decrease or are NaN, and with a range
 binned_counts histogram(const expr& x, const expr& edges, const histogram_options& options = {});
 
 /// Counts how often each of the numbers 0, 1, 2, … occurs among integers. The numbers end with the

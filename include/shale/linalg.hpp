@@ -26,10 +26,10 @@ tensor dot(const tensor& a, const tensor& b);
 ///          float32; integers wrap; bool: products are 'and', sums are 'or'
 /// Cost     O(m n k). OpenBLAS multiplies floats and complex numbers, tiles of the result in
 ///          parallel. Operands whose matrices have stride 1 along one axis, and a positive one
-///          below 2^31 along the other, are read in place, others are copied first. If that exceeds
-///          half of the budget, operands are read block by block (docs/caveats.md). The result has
-///          the same bits for any number of threads on one CPU; other CPUs may round differently
-///          (docs/numerics.md)
+///          below 2^31 along the other, are read in place, others are copied first. If the copies
+///          and the mapped operands together exceed half of the budget, operands are read block by
+///          block (docs/caveats.md). The result has the same bits for any number of threads on one
+///          CPU; other CPUs may round differently (docs/numerics.md)
 /// Throws   invalid_argument (rank 0, extents, dtypes that do not promote, float8), out_of_memory,
 ///          unsupported (as blas_name), cancelled, io, corrupt (a checksum)
 tensor matmul(const tensor& a, const tensor& b);
@@ -49,17 +49,19 @@ expr dot(const expr& a, const expr& b);
 
 /// The products of every element of `a` with every element of `b`, both in row-major order.
 /// Shape    (a.size(), b.size()); dtype promoted
+/// Cost     lazy: nothing now, and one multiplication for each element when it is evaluated
 /// Throws   invalid_argument (dtypes that do not promote), out_of_memory
 expr outer(const expr& a, const expr& b);
 
 /// The sum of a diagonal of the matrices of the last two axes; diagonals are counted as by `eye`.
 /// Shape    that of `a` without the last two axes; dtype as by `sum`
+/// Cost     lazy: nothing now, and one pass over the diagonals when it is evaluated
 /// Throws   invalid_argument (fewer than two axes), out_of_memory
 expr trace(const expr& a, index_t diagonal = 0);
 
 /// The norm of vectors: (sum |a|^order)^(1 / order). Infinity gives the largest magnitude,
-/// -infinity the smallest, and 0 the number of elements that are not zero. Integers compute as in
-/// `sqrt`. All axes together are one vector if `axes` is not given.
+/// -infinity the smallest, and 0 the number of elements that are not zero. Integers are first
+/// converted to floats, as by `sqrt`. All axes together are one vector if `axes` is not given.
 /// Shape    that of `a` without the axes, or with extents of 1; the real dtype of the magnitudes
 /// Cost     one pass over `a`
 /// Throws   invalid_argument (axes; a NaN as order; extrema of no elements), out_of_memory

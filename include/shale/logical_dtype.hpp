@@ -56,7 +56,7 @@ struct logical_dtype {
   friend bool operator==(const logical_dtype&, const logical_dtype&) noexcept = default;
 };
 
-/// The count of a datetime or timedelta that is none: NumPy's NaT.
+/// The count that marks a missing datetime or timedelta: NumPy's NaT.
 inline constexpr std::int64_t not_a_time = std::numeric_limits<std::int64_t>::min();
 
 /// The dtype of the integers.
@@ -83,8 +83,8 @@ std::string name(const logical_dtype& type, const dims& shape);
 std::optional<logical_dtype> parse_logical_dtype(std::string_view text);
 
 /// A count of a datetime, in ISO 8601 as NumPy writes it: down to the unit, with a year of four
-/// digits or more; "NaT". A timedelta is its count. A time that is not within 64 bits of its unit
-/// is its count with the unit.
+/// digits or more; "NaT". For a timedelta, and for a datetime without a unit, the text is the
+/// count. If the date does not fit in 64 bits of the unit, the text is the count and the unit.
 ///
 ///    time_text({.kind = logical_kind::datetime, .unit = time_unit::second}, 0);
 ///    // "1970-01-01T00:00:00"

@@ -15,7 +15,7 @@
 // iteration makes the result orthonormal and does both products again. If there are as many vectors
 // as columns, nothing is random, and results are exact up to rounding. Otherwise the singular
 // values in the result are too small. The error shrinks with every iteration. It shrinks faster if
-// the singular values that have no vector are smaller (docs/numerics.md).
+// the singular values after the first `rank` + `oversampling` are smaller (docs/numerics.md).
 //
 // Blocks depend on the shape alone. So svd_lowrank has the same bits for any number of threads, any
 // budget and any layout, on one CPU. The same holds for pca, as far as it holds for `mean`.
@@ -50,12 +50,11 @@ struct lowrank_result {
 };
 
 /// The `rank` largest singular values of a matrix of shape (m, n), and their vectors. Advances the
-/// generator by n numbers for each random vector, or by m with more than 16 columns for each row;
-/// by twice that for complex matrices, and by none if the result is exact.
+/// generator by n numbers for each random vector (by m if n > 16 m), and by twice that for complex
+/// matrices. An exact result does not advance it.
 /// Cost     O(m n (rank + oversampling)) for each read of the matrix, in parallel. It is read
 ///          2 (1 + iterations) times; once if there are as many vectors as columns. Holds a few
-///          matrices of n rows (m, with more than 16 columns for each row) and rank + oversampling
-///          columns, one of them for each block that is computed at a time, and what `tsqr` keeps
+///          matrices of n rows (m rows if n > 16 m) and rank + oversampling columns, one of them for each block that is computed at a time, and what `tsqr` keeps
 /// Lifetime as `tsqr`, for the part that is lazy
 /// Source   N. Halko, P. G. Martinsson, J. A. Tropp, Finding structure with randomness,
 ///          SIAM Review 53 (2011), algorithms 4.4 and 5.1

@@ -19,10 +19,12 @@ namespace [[gnu::visibility("default")]] shale {
 
 /// Moves the elements of each axis of `axes` by `shift` places towards higher indices; those that
 /// leave at the end come in at the beginning. Without axes, the elements move in row-major order.
+/// Shape    that of `a`
 expr roll(const expr& a, index_t shift, const std::optional<dims>& axes = std::nullopt);
 
 /// Turns the plane of two axes by 90 degrees, `times` times, from the first axis towards the
 /// second, as NumPy's rot90. A negative number turns the other way. The result is a view.
+/// Shape    that of `a`; the extents of the two axes are exchanged if `times` is odd
 expr rot90(const expr& a, index_t times = 1, index_t axis_a = 0, index_t axis_b = 1);
 
 /// The axes of a grid along which its first two arrays vary.
@@ -39,10 +41,13 @@ std::vector<expr> meshgrid(std::span<const expr> arrays,
                            grid_indexing indexing = grid_indexing::xy);
 
 /// Repeats the whole of `a` `times[i]` times along axis i, as NumPy's tile. If `a` has fewer axes
-/// than `times`, axes of length 1 are added in front; in the other case, repetitions of 1.
+/// than `times`, axes of length 1 are added in front. If `times` is shorter, it is extended with 1 in
+/// front.
+/// Shape    each extent times its repetitions
 expr tile(const expr& a, const dims& times);
 
 /// Repeats every position of `axis` `times` times, as NumPy's repeat.
+/// Shape    that of `a`, with `times` times the extent along `axis`
 expr repeat(const expr& a, index_t times, index_t axis);
 
 /// Repeats every position of `axis` as often as its count says, as NumPy's repeat.
@@ -55,6 +60,7 @@ expr repeat(const expr& a, index_t times, index_t axis);
 expr repeat(const expr& a, const expr& counts, index_t axis);
 
 /// Joins the parts along `axis`. Their other extents must be equal; dtypes are promoted.
+/// Shape    that of a part, with the sum of the extents along `axis`
 expr concat(std::span<const expr> parts, index_t axis);
 
 /// Joins parts of equal shapes along a new axis, which is axis `axis` of the result. Dtypes are

@@ -11,7 +11,7 @@
 //
 // Throws   the errors that map_tiles lists
 //
-// It reads elements where they lie. Those of type `const bool` must therefore be bytes of 0 or 1,
+// Functions read elements where they lie. Those of type `const bool` must therefore be bytes of 0 or 1,
 // as for_each.hpp explains.
 #pragma once
 
@@ -90,8 +90,8 @@ class tile_operand {
   halo_options around_;
 };
 
-/// The same operand with a halo around its tiles. It replaces a halo that the operand has. Whether
-/// it fits the operand is known when map_tiles is called.
+/// The same operand with a halo around its tiles. This halo replaces one that the operand already
+/// has. map_tiles checks whether it fits.
 /// Throws   out_of_memory
 tile_operand with_halo(const tile_operand& operand, const halo_options& around);
 
@@ -202,7 +202,7 @@ requires(sizeof...(Operands) >= 1 && (std::is_convertible_v<const Operands&, til
       &callable);
 }
 
-/// The same in tiles whose shape is chosen.
+/// The same with default options: map_tiles chooses the shape of the tiles.
 template <class Function, class... Operands>
 requires(sizeof...(Operands) >= 1 && (std::is_convertible_v<const Operands&, tile_operand> &&
                                       ...)) void map_tiles(Function&& function,

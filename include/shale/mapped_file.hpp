@@ -70,11 +70,11 @@ struct create_file_options {
   existing_file existing = existing_file::refuse;
 
   /// Permission bits of a new file, from which the umask of the process is removed. A file that
-  /// replaces another belongs to the user and the group of the process. Group and others get only
-  /// those of the bits that they had on the old file, whatever the umask. The access list of the
-  /// old file (a POSIX ACL) is kept, as far as these bits allow. So nobody else can open the new
-  /// file who could not open the old one. If the permissions of the old file are unknown, or if its
-  /// list cannot be kept, group and others get none.
+  /// replaces another belongs to the user and the group of the process. Group and others get
+  /// a bit only if `mode` has it and the old file gave it to them; the umask does not matter. The
+  /// access list of the old file (a POSIX ACL) is kept, as far as these bits allow. So nobody but
+  /// the owner of the new file gains access by the replacement. If the permissions of the old file
+  /// are unknown, or if its list cannot be kept, group and others get none.
   unsigned mode = 0644;
 
   /// Bytes of address space to reserve, so that `grow` can reach that size.

@@ -6,11 +6,11 @@
 // The operands may be parts of `out`, or overlap it in any way: their values before the call are
 // used. `out` may have any layout. If beta is 0, the elements of `out` are not read, so that a NaN
 // in them does not propagate.
-// Shape    that of `out` is exactly that of the product. The dtypes of the operands promote with
-//          that of `out` to that of `out`. The product is computed as by `matmul`, float16 and
-//          bfloat16 in float32, and then scaled and added in the same dtype
+// Shape    that of `out` is exactly that of the product. The dtype of `out` must be the one to which
+//          the dtypes of all operands and of `out` promote. Operands are converted to it (float32
+//          for float16 and bfloat16); products, scaling and sums are computed in that dtype
 // Cost     the product, which is held in memory, except by addr; then one pass over `out`. Operands
-//          of another dtype than that of the product are converted as a whole, and held
+//          of another dtype than the one computed in are converted as a whole, and held
 // Throws   invalid_argument (shapes; dtypes; a weight that the dtype cannot hold), and as
 //          `eval_into`
 // Threads  no other thread may use the elements of `out` meanwhile

@@ -28,20 +28,20 @@ struct pool_options {
 
 /// The state of a pool, and counters since its construction.
 struct pool_statistics {
-  std::size_t live_bytes = 0;  ///< in allocated blocks, each rounded up to a block size
-  std::size_t live_blocks = 0;
+  std::size_t live_bytes = 0;   ///< in allocated blocks, each rounded up to a block size
+  std::size_t live_blocks = 0;  ///< allocated blocks
   /// The highest live_bytes since construction or reset_peak, to within 4 MiB and a block per
   /// thread.
   std::size_t peak_live_bytes = 0;
-  std::size_t cached_bytes = 0;  ///< mapped, but not live
-  std::size_t idle_bytes = 0;    ///< the part of cached_bytes that was not yet given back
-  std::size_t mapped_bytes = 0;
-  std::size_t reserved_bytes = 0;  ///< set aside by `reserve`; they count for the limit too
-  std::size_t largest_free_bytes = 0;
-  std::uint64_t hits = 0;    ///< allocations of 32 KiB and more that the cache served
-  std::uint64_t misses = 0;  ///< allocations that needed new memory from the system
-  std::uint64_t splits = 0;
-  std::uint64_t coalesces = 0;
+  std::size_t cached_bytes = 0;        ///< mapped, but not live
+  std::size_t idle_bytes = 0;          ///< the part of cached_bytes that was not yet given back
+  std::size_t mapped_bytes = 0;        ///< that the pool has from the system: live and cached
+  std::size_t reserved_bytes = 0;      ///< set aside by `reserve`; they count for the limit too
+  std::size_t largest_free_bytes = 0;  ///< of one free block
+  std::uint64_t hits = 0;              ///< allocations of 32 KiB and more that the cache served
+  std::uint64_t misses = 0;            ///< allocations that needed new memory from the system
+  std::uint64_t splits = 0;            ///< free blocks of which an allocation left a part
+  std::uint64_t coalesces = 0;         ///< free blocks that were joined with a free neighbour
 };
 
 /// A pool of memory blocks, and a std::pmr memory resource. The system allocator serves requests

@@ -64,7 +64,7 @@ ranked_elements mode(const expr& x, index_t axis = -1);
 /// (PyTorch's median is the lower one of the two: kthvalue(x, (n + 1) / 2).)
 /// Shape    that of `x` without the axis; without an axis, rank 0. Floats keep their dtype,
 ///          integers and bool give float64
-/// Cost     as kthvalue, but one evaluation of slabs less if lanes do not fit in one
+/// Cost     as kthvalue; if lanes do not fit in a slab, one evaluation less
 /// Throws   invalid_argument also for float8
 tensor median(const expr& x, std::optional<index_t> axis = std::nullopt);
 
@@ -94,8 +94,8 @@ tensor quantile(const expr& x, const std::vector<double>& q,
 /// The same for the elements that are not NaN. A lane without such elements gives NaN. Integers are
 /// never NaN.
 /// Shape    and dtype as median and quantile
-/// Cost     the same, and for floats one more evaluation of the operand, which counts these
-///          elements
+/// Cost     the same, and for floats one more evaluation of the operand, which counts the elements
+///          that are not NaN
 tensor nanmedian(const expr& x, std::optional<index_t> axis = std::nullopt);
 tensor nanquantile(const expr& x, double q, std::optional<index_t> axis = std::nullopt,
                    quantile_method method = quantile_method::linear);

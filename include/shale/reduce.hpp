@@ -29,11 +29,14 @@ void run_reduce(const tensor& values, dtype type, void (*start)(void*, index_t t
 
 }  // namespace detail
 
-/// Reduces all elements to one value: `fold(accumulator&, element)` within fixed tiles, each
-/// starting with `identity`, then `combine(accumulator&, accumulator)` over a fixed tree of tiles.
-/// The result is the same for any number of threads. Elements come in the order of memory, so the
-/// result depends on the layout as far as `fold` and `combine` are not associative and commutative.
+/// Reduces all elements to one value: `fold(accumulator&, element)` within fixed tiles, then
+/// `combine(accumulator&, accumulator)` over a fixed tree of tiles. Each tile starts with
+/// `identity`, so this value must be neutral for `combine`: 0 for sums, 1 for products. The result
+/// is the same for any number of threads. Elements come in the order of memory, so the result
+/// depends on the layout if `fold` or `combine` depends on the order.
 /// Cost     one pass, and one accumulator for each tile
+/// Threads  several threads call `fold` at once, with different accumulators; the calling thread
+///          alone calls `combine`
 template <class Accumulator, class Fold, class Combine>
 Accumulator reduce(const tensor& values, const Accumulator& identity, Fold fold, Combine combine) {
   using Parameters = typename decltype(detail::signature_of<Fold>())::parameters;

@@ -54,7 +54,8 @@ class snapshot {
   ///    std::vector<level_entry> below = file.latest().children("raw/2026");
   ///
   /// Cost     O(log arrays) pages of metadata for each child, for any number of arrays below it
-  /// Throws   as names, but it reads only one of the names below a child
+  /// Throws   as names; but of the names below a level it reads only the first, so it does not find
+  ///          damage in later ones
   std::vector<level_entry> children(std::string_view level = {}, std::string_view after = {},
                                     std::size_t limit = SIZE_MAX) const;
 

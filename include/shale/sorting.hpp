@@ -24,8 +24,9 @@
 // TMPDIR names or in /var/tmp. The result is a writable mapping of that file. Its lanes lie one
 // behind the other, so along another axis than the last it is a view that is not row-major. If a
 // lane is longer than a slab, its slabs are written to a second file as sorted runs, which are
-// merged. So the operand and the runs are read once, and the runs and the result are written once:
-// at most 2 reads and 2 writes of everything, and one more of each to copy the result elsewhere.
+// merged. So the operand is read once and the result is written once. If lanes do not fit in a
+// slab, the runs are written once and read once, too. Copying the result elsewhere costs one more
+// read and one more write.
 // Half of the budget is held. Values that must be computed as a whole before any slab, such as a
 // mean, are computed once, and held meanwhile.
 // Throws   invalid_argument (an axis that does not exist, complex elements), out_of_memory,
@@ -57,14 +58,15 @@ enum class descending : bool { no, yes };
 /// The elements in order along `axis`.
 /// Shape    that of `x`, which has at least one axis; its dtype
 /// Cost     besides the operand and the result, the memory of one lane if a lane is sorted in
-///          pieces. Along another axis than the last, the memory of two results, but then without
-///          that of the operand
+///          pieces. Along another axis than the last, the result is then copied: two results are
+///          held, but no longer the operand
 tensor sort(const expr& x, index_t axis = -1, descending order = descending::no);
 
 /// For each position of the sorted lane, the index along `axis` of the element that belongs there.
 /// Shape    that of `x`, which has at least one axis; int64
-/// Cost     the memory of one more result for each lane that is sorted at a time; elements of 8
-///          bytes take that of four. Along another axis than the last, as sort
+/// Cost     besides the operand and the result, for each lane that is sorted at a time, 8 bytes for
+///          each of its elements, or 32 if elements have 8 bytes. Along another axis than the last,
+///          as sort
 tensor argsort(const expr& x, index_t axis = -1, descending order = descending::no);
 
 }  // namespace shale

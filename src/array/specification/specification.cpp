@@ -94,7 +94,7 @@ format::chunked_layout make_chunked(std::string_view name, const array_spec& spe
   dims grid;
   for (index_t axis = 0; axis < spec.shape.size(); ++axis) {
     if (layout.chunk_shape[axis] < 1)
-      throw_spec(name, "a chunk has no elements",
+      throw_spec(name, "a chunk extent is below 1",
                  fmt::format("got length {} along axis {}", layout.chunk_shape[axis], axis));
     grid.push_back(ceil_div(spec.shape[axis], layout.chunk_shape[axis]));
   }

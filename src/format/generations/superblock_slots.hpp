@@ -52,8 +52,9 @@ std::optional<lost_commit> find_lost_commit(open_file& file, const uuid& id,
 /// Throws   corrupt: a commit is lost; io
 void require_no_lost_commit(open_file& file, const uuid& id, const std::string& path);
 
-/// Reads both slots until one of them is valid. A slot may be invalid for a moment, while a writer
-/// writes it; it counts as invalid only if two reads give the same bytes.
+/// Reads both slots again until at least one is valid, because a slot is invalid while a writer
+/// writes it. If two reads in a row give the same bytes and neither slot is valid, the file is
+/// damaged.
 /// Throws   corrupt (no superblock is valid; a commit is lost, if that is refused), io (another
 ///          container was written over the file)
 slots read_settled_slots(open_file& file, const uuid& id, const std::string& path,

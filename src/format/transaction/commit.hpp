@@ -69,7 +69,7 @@
 //             (docs/decisions/0185).
 //
 // tests/format/two_slot_model_test.cpp, and unpublished_model_test.cpp for commit.10, check the
-// protocol exhaustively. They also show that it is unsafe to leave out any single one of these.
+// protocol exhaustively. They also show that it is unsafe to leave out any single part of it.
 //
 // This file declares the steps that need no state, and writer.hpp those that do. transaction.cpp
 // takes the steps of a commit in order; container_file.cpp begins (commit.1), and reads (commit.7).
@@ -96,19 +96,23 @@ inline constexpr std::uint64_t unpublished_max = 1024;
 
 /// commit.1: refuses if a reader holds a generation above `newest`. Only the next `unpublished_max`
 /// generations can have been lost, because a writer makes the first of its bases durable before it
-/// goes on (commit.10). If the lock is on a later generation, it is not a pin, or an older copy was
-/// written over the file. A lock of another program on the byte of one of these generations looks
-/// like a pin, unless it is a POSIX lock.
+/// goes on (commit.10). A lock on a later generation has one of two causes: another program holds
+/// it, or an older copy was written over the file. A lock of another program on the byte of one of
+/// the next generations looks like a pin, unless it is a POSIX lock.
 /// Throws   io, busy (a lock that is not a pin)
 void require_no_pin_above(std::uint64_t newest, const pin_scan& held, open_file& asking,
                           const std::string& path);
 
-/// commit.9: writes the mark of a transaction into the live page, checks whether it is there, or
-/// erases it after an abort (commit.5 erases it too). A mark that stays, as after a kill, means
-/// nothing.
+/// commit.9: writes the mark of a transaction into the live page. A mark that stays, as after a
+/// kill, means nothing.
 /// Throws   io
 void write_mark(open_file& file, const uuid& mark, const std::string& path);
+
+/// Whether the live page has the mark.
+/// Throws   io
 bool has_mark(open_file& file, const uuid& mark, const std::string& path);
+
+/// Erases the mark after an abort (commit.5 erases it too).
 void erase_mark(open_file& file) noexcept;
 
 /// commit.1: writes both slots' own bytes again. A sync has to follow.

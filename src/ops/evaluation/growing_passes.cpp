@@ -39,8 +39,8 @@ fold_order order_alone(const stage& reduction, const staged_values& staged) {
 
 // Whether every reduction whose bits depend on the order keeps its order when `added` joins the
 // pass. `added` alone has the order of a pass of its own; the other reductions have the order of
-// the pass without `added`. `nodes` are the nodes of the added value that were new to the pass; the
-// pass has them already.
+// the pass without `added`. `nodes` are those that `take_nodes` has just added to the pass for this
+// value.
 bool keeps_orders(growing_pass& into, const stage& added, const std::vector<node_ref>& nodes,
                   const staged_values& staged) {
   std::vector<node_ref> values;

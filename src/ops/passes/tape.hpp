@@ -46,7 +46,7 @@ class leaf_generator {
   virtual ~leaf_generator() = default;
   virtual void fill(const index_t* start, std::byte* out, index_t inner, index_t outer) const = 0;
 
-  /// Whether `find_rows` may find rows.
+  /// False if `find_rows` always returns false; it is not called then.
   virtual bool may_have_rows() const noexcept { return false; }
 
   /// Finds where the rows of a block begin in memory, and stores these `outer` addresses in `rows`.

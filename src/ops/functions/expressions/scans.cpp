@@ -46,7 +46,8 @@ expr diff(const expr& a, index_t n, index_t axis) {
     if (n > diff_times_max && n < a.shape(along))
       throw error(errc::unsupported, fmt::format("diff is taken {} times at most", diff_times_max),
                   {fmt::format("got n = {}", n)});
-    // What is left of too short an axis is empty after one difference of one element.
+    // If n is not less than the extent, the result is empty. One difference of a single element
+    // gives that without n nodes.
     const bool is_empty = n >= a.shape(along) && n > 0;
     expr result = is_empty ? a.narrow(along, 0, std::min<index_t>(a.shape(along), 1)) : a;
     for (index_t k = std::min(n, result.shape(along)); k > 0; --k) {

@@ -382,7 +382,7 @@ binned_counts histogram(const expr& x, const expr& edges, const histogram_option
     std::vector<double> bounds(first, first + held.size());
     for (std::size_t i = 0; i < bounds.size(); ++i)
       if (std::isnan(bounds[i]) || (i > 0 && bounds[i] < bounds[i - 1]))
-        throw error(errc::invalid_argument, "histogram needs edges that do not fall",
+        throw error(errc::invalid_argument, "histogram edges must not decrease or be NaN",
                     {"got " + std::to_string(bounds[i]) + " as edge " + std::to_string(i)});
     return histogram_of(x, bins_of_values(std::move(bounds)), options, on);
   });

@@ -34,14 +34,15 @@ struct decay_ages {
   std::chrono::milliseconds unmap{28'000};  ///< unmapped; within 30 s including caches and ticks
 };
 
-/// Ages at which only dirty memory takes a step, from that age on.
+/// Makes dirty memory of this age or more lazy, and changes nothing else.
 constexpr decay_ages only_lazy_from(std::chrono::milliseconds age) noexcept {
   constexpr std::chrono::hours never{24 * 365 * 100};
   return {.lazy = age, .drop = never, .unmap = never};
 }
 
-/// An excess is taken from blocks in the order of their ages in milliseconds. Blocks of this age or
-/// more count as equally old: `decay_ages::lazy` leaves no older ones dirty.
+/// An excess is taken from the oldest blocks first. Ages are compared in whole milliseconds; all
+/// from `ages_told_apart_ms` - 1 on are equal. Few dirty blocks are that old, because of
+/// `decay_ages::lazy`.
 inline constexpr std::size_t ages_told_apart_ms = 1024;
 
 /// Idle bytes that a pool may keep: half of its live bytes, but at least 64 MiB.
