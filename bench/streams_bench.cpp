@@ -5,8 +5,9 @@
 // The files have about BYTES each and lie in FOLDER, which is empty; there are at most three of
 // them. Each round begins without them in the page cache, and ends when every byte of its result is
 // on the device. The limit of a work is a loop that reads and writes the same bytes: it reads a
-// block while another thread writes the one before, with O_DIRECT where the file system has it.
-// Shale's budget is an eighth of BYTES, or --memory.
+// block while another thread writes the one before, with O_DIRECT where the file system has it. The
+// limit of products and factorizations is the same work in memory. Shale's budget is an eighth of
+// BYTES, or --memory.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -24,8 +25,16 @@
 #include "shale/evaluate.hpp"
 #include "shale/executor.hpp"
 #include "shale/functions.hpp"
+#include "shale/histograms.hpp"
+#include "shale/linalg.hpp"
+#include "shale/low_rank.hpp"
 #include "shale/mapped_file.hpp"
 #include "shale/ops.hpp"
+#include "shale/order_statistics.hpp"
+#include "shale/random.hpp"
+#include "shale/scans.hpp"
+#include "shale/sorting.hpp"
+#include "shale/tall_qr.hpp"
 #include "shale/tensor.hpp"
 #include "support/contest.hpp"
 #include "support/files.hpp"
@@ -59,12 +68,12 @@ struct settings {
   }
 };
 
-// Writes a file of elements from 0 to 2.
+// Writes a file of elements from 0 to 2. A million of them differ.
 void make_operand(const std::string& path, std::size_t bytes) {
   const buffer block = aligned_buffer(block_bytes);
   auto* const elements = reinterpret_cast<float*>(block.get());
   for (std::size_t k = 0; k < block_bytes / sizeof(float); ++k)
-    elements[k] = static_cast<float>(k * 2654435761U % 2048) / 1024;
+    elements[k] = static_cast<float>(static_cast<std::uint32_t>(k * 2654435761U) >> 8) / 0x1p23F;
   write_plain_file(path, block.get(), block_bytes, bytes);
 }
 
@@ -124,8 +133,23 @@ struct work {
   std::uint64_t moved_bytes;  // read and written
   double reach;
   std::function<void()> shale;
-  std::function<void()> disk;
+  std::function<double()> limit;  // its seconds
+  std::string against = "the disk";
 };
+
+double seconds_cold(const settings& chosen, const std::function<void()>& does) {
+  make_cold(chosen.a());
+  make_cold(chosen.b());
+  return seconds_of(does);
+}
+
+// The limit of a work that moves these bytes.
+std::function<double()> disk(const settings& chosen, const std::function<void()>& streams) {
+  return [=] {
+    ::unlink(chosen.result().c_str());
+    return seconds_cold(chosen, streams);
+  };
+}
 
 tensor mapped(const std::string& path, const dims& shape, access how = access::read_only) {
   const std::size_t bytes = static_cast<std::size_t>(element_count(shape)) * sizeof(float);
@@ -145,38 +169,29 @@ void make_result(const settings& chosen, const dims& shape,
 void measure(const work& about, const settings& chosen) {
   if (about.name.find(chosen.only) == std::string::npos) return;
   std::uint64_t peak = 0;
-  const auto cold = [&](const std::function<void()>& does) {
-    make_cold(chosen.a());
-    make_cold(chosen.b());
-    return seconds_of(does);
-  };
   const outcome seen = compete({{"shale",
                                  [&] {
                                    reset_peak_rss();
-                                   const double seconds = cold(about.shale);
+                                   const double seconds = seconds_cold(chosen, about.shale);
                                    peak = std::max(peak, peak_rss_bytes());
                                    return seconds;
                                  }},
-                                {"disk",
-                                 [&] {
-                                   ::unlink(chosen.result().c_str());
-                                   return cold(about.disk);
-                                 }}},
+                                {"limit", about.limit}},
                                chosen.rounds);
   ::unlink(chosen.result().c_str());
   row made{.work = about.name,
            .bytes = about.moved_bytes,
            .seconds = seen.median("shale"),
-           .limit = seen.of("disk", "shale"),
+           .limit = seen.of("limit", "shale"),
            .peak_rss_bytes = peak};
-  made.reach = target{seen.of("disk", "shale"), about.reach, true, "the disk"};
+  made.reach = target{seen.of("limit", "shale"), about.reach, true, about.against};
   print(made);
 }
 
 std::vector<work> reading_works(const settings& chosen) {
   const dims matrix{chosen.side, chosen.side};
   const std::size_t bytes = chosen.matrix_bytes();
-  const auto reads_a = [=] { stream({chosen.a()}, "", bytes); };
+  const auto reads_a = disk(chosen, [=] { stream({chosen.a()}, "", bytes); });
   const auto a = [=] { return expr(mapped(chosen.a(), matrix)); };
   return {
       {"sum(a)", bytes, 0.95, [=] { eval(sum(a())); }, reads_a},
@@ -184,9 +199,42 @@ std::vector<work> reading_works(const settings& chosen) {
       {"mean(a, axis 1)", bytes, 0.95, [=] { eval(mean(a(), {1})); }, reads_a},
       {"sum(a + b.T)", 2 * bytes, 0.5,
        [=] { eval(sum(a() + expr(mapped(chosen.b(), matrix).swapaxes(0, 1)))); },
+       disk(chosen,
+            [=] {
+              stream({chosen.a(), chosen.b()}, "", bytes);
+            })},
+  };
+}
+
+// Works on one lane of all elements.
+std::vector<work> ordering_works(const settings& chosen) {
+  const dims lane{chosen.side * chosen.side};
+  const std::size_t bytes = chosen.matrix_bytes();
+  const auto a = [=] { return expr(mapped(chosen.a(), lane)); };
+  const auto reads_a = disk(chosen, [=] { stream({chosen.a()}, "", bytes); });
+  return {
+      {"histogram(a), 256 bins", bytes, 0.9,
        [=] {
-         stream({chosen.a(), chosen.b()}, "", bytes);
-       }},
+         histogram(a(), 256, {.range = value_range{0, 2}});
+       },
+       reads_a},
+      {"topk(a, 100)", bytes, 0.9, [=] { topk(a(), 100); }, reads_a},
+      {"median(a)", 2 * bytes, 0.9, [=] { median(a()); },
+       disk(chosen,
+            [=] {
+              for (int read = 0; read < 2; ++read) stream({chosen.a()}, "", bytes);
+            })},
+      {"c = cumulative_sum(a)", 2 * bytes, 0.9,
+       [=] {
+         make_result(chosen, lane, [&](const tensor& out) { eval_into(out, cumulative_sum(a())); });
+       },
+       disk(chosen, [=] { stream({chosen.a()}, chosen.result(), bytes); })},
+      // Sorted runs are written and read again.
+      {"sort(a)", 4 * bytes, 0.8, [=] { sort(a()).storage().flush(); },
+       disk(chosen,
+            [=] {
+              for (int read = 0; read < 2; ++read) stream({chosen.a()}, chosen.result(), bytes);
+            })},
   };
 }
 
@@ -199,7 +247,9 @@ std::vector<work> writing_works(const settings& chosen) {
     return
         [=] { make_result(chosen, matrix, [&](const tensor& out) { eval_into(out, value()); }); };
   };
-  const auto reads_both = [=] { stream({chosen.a(), chosen.b()}, chosen.result(), bytes); };
+  const auto reads_both = disk(chosen, [=] {
+    stream({chosen.a(), chosen.b()}, chosen.result(), bytes);
+  });
   return {
       {"c = a + b", 3 * bytes, 0.95, into_result([=] { return a() + b(); }), reads_both},
       {"c = sqrt(a*a + b*b)", 3 * bytes, 0.95, into_result([=] {
@@ -213,27 +263,77 @@ std::vector<work> writing_works(const settings& chosen) {
          eval_into(values, expr(values) * 0.5 + 1);
          values.storage().flush();
        },
-       [=] { stream({chosen.a()}, chosen.a(), bytes); }},
+       disk(chosen, [=] { stream({chosen.a()}, chosen.a(), bytes); })},
       {"c = (a - mean(a)) / stddev(a)", 3 * bytes, 0.9, into_result([=] {
          const expr x = a();
          return (x - mean(x)) / stddev(x);
        }),
-       [=] {
-         stream({chosen.a()}, "", bytes);
-         stream({chosen.a()}, chosen.result(), bytes);
-       }},
+       disk(chosen,
+            [=] {
+              stream({chosen.a()}, "", bytes);
+              stream({chosen.a()}, chosen.result(), bytes);
+            })},
       {"transposed copy", 2 * bytes, 0.6,
        [=] {
          make_result(chosen, matrix, [&](const tensor& out) { copy(out, a().swapaxes(0, 1)); });
        },
-       [=] { stream({chosen.a()}, chosen.result(), bytes); }},
+       disk(chosen, [=] { stream({chosen.a()}, chosen.result(), bytes); })},
       {"permute (2, 0, 1)", 2 * cube_bytes, 0.6,
        [=] {
          make_result(chosen, cube, [&](const tensor& out) {
            copy(out, mapped(chosen.a(), cube).permute_dims({2, 0, 1}));
          });
        },
-       [=] { stream({chosen.a()}, chosen.result(), cube_bytes); }},
+       disk(chosen, [=] { stream({chosen.a()}, chosen.result(), cube_bytes); })},
+  };
+}
+
+// Products and factorizations, against the same in memory: of matrices that have a 64th of a file's
+// elements, with a quarter of such a matrix as their budget; or of a 32nd of the rows.
+std::vector<work> linear_works(const settings& chosen) {
+  constexpr index_t columns = 128, parts = 32;
+  const index_t side = std::max(chosen.side / 8 / side_unit * side_unit, side_unit);
+  const index_t rows = chosen.side * chosen.side / columns;
+  const dims square{side, side}, tall{rows, columns}, part{rows / parts, columns};
+  const auto square_bytes = static_cast<std::size_t>(side * side) * sizeof(float);
+  const auto in_memory = [](const std::string& path, const dims& shape) {
+    return eval(expr(mapped(path, shape)) * 1);
+  };
+  const auto components = [](const tensor& samples) {
+    generator random(1);
+    pca(random, samples, 5);
+  };
+  return {
+      {"c = matmul(a, b)", 3 * square_bytes, 0.8,
+       [=] {
+         executor small({.memory_bytes = square_bytes / 4});
+         const executor::scope within(small);
+         make_result(chosen, square, [&](const tensor& out) {
+           eval_into(out, matmul(mapped(chosen.a(), square), mapped(chosen.b(), square)));
+         });
+       },
+       [=] {
+         executor large;
+         const executor::scope within(large);
+         const tensor a = in_memory(chosen.a(), square), b = in_memory(chosen.b(), square);
+         const tensor out(square, dtype::float32);
+         return seconds_of([&] { eval_into(out, matmul(a, b)); });
+       },
+       "memory"},
+      {"tall QR, 128 columns", chosen.matrix_bytes(), 0.8,
+       [=] { tsqr_r(mapped(chosen.a(), tall)); },
+       [=] {
+         const tensor a = in_memory(chosen.a(), part);
+         return parts * seconds_of([&] { tsqr_r(a); });
+       },
+       "memory"},
+      {"PCA, 5 of 128 columns", 7 * chosen.matrix_bytes(), 0.8,
+       [=] { components(mapped(chosen.a(), tall)); },
+       [=] {
+         const tensor a = in_memory(chosen.a(), part);
+         return parts * seconds_of([&] { components(a); });
+       },
+       "memory"},
   };
 }
 
@@ -261,8 +361,9 @@ int run(std::span<char*> arguments) {
   make_operand(chosen.b(), operand_bytes);
   executor on({.memory_bytes = chosen.memory_bytes});
   const executor::scope within(on);
-  for (const work& each : reading_works(chosen)) measure(each, chosen);
-  for (const work& each : writing_works(chosen)) measure(each, chosen);
+  for (const auto& works :
+       {reading_works(chosen), writing_works(chosen), ordering_works(chosen), linear_works(chosen)})
+    for (const work& each : works) measure(each, chosen);
   return 0;
 }
 

@@ -54,7 +54,8 @@ struct lowrank_result {
 /// matrices. An exact result does not advance it.
 /// Cost     O(m n (rank + oversampling)) for each read of the matrix, in parallel. It is read
 ///          2 (1 + iterations) times; once if there are as many vectors as columns. Holds a few
-///          matrices of n rows (m rows if n > 16 m) and rank + oversampling columns, one of them for each block that is computed at a time, and what `tsqr` keeps
+///          matrices of n rows (m rows if n > 16 m) and rank + oversampling columns, one of them
+///          for each block that is computed at a time, and what `tsqr` keeps
 /// Lifetime as `tsqr`, for the part that is lazy
 /// Source   N. Halko, P. G. Martinsson, J. A. Tropp, Finding structure with randomness,
 ///          SIAM Review 53 (2011), algorithms 4.4 and 5.1
