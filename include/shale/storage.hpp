@@ -210,7 +210,7 @@ class storage {
   /// The number of bytes of the range that are in the page cache now. If the kernel does not tell,
   /// for example a user who may not ask, all bytes count. All heap and adopted bytes count.
   /// Cost     one system call for each 256 MiB
-  /// Throws   std::bad_alloc
+  /// Throws   unsupported (a child process without handlers of fork), std::bad_alloc
   std::size_t resident_bytes(byte_range range) const;
   std::size_t resident_bytes() const { return resident_bytes({0, bytes_}); }
 

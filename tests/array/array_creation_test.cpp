@@ -52,6 +52,23 @@ TEST_F(ArrayCreation, FromValuesThatFailLeavesNoArray) {
   EXPECT_TRUE(equal_bits(at("x").read(), counting({3}, dtype::int8)));
 }
 
+// An axis of extent 0 leaves no elements, but strides step over the others.
+TEST_F(ArrayCreation, ShapesBeyondTheLimitAreRefusedUnderTheNameThatIsAskedFor) {
+  transaction change = file_.begin();
+  for (const dims& shape : {dims{1, 0, INT64_MAX}, dims{0, index_t{1} << 58}})
+    for (const array_kind kind : {array_kind::dense, array_kind::chunked}) {
+      const array_spec spec{.shape = shape, .kind = kind};
+      EXPECT_EQ(code_of([&] { change.create("x", spec); }), errc::invalid_argument);
+      const std::string text = test::text_of([&] { change.create_or_replace("x", spec); });
+      EXPECT_NE(text.find("more elements"), std::string::npos) << text;
+      EXPECT_NE(text.find("'x'"), std::string::npos) << text;
+      EXPECT_EQ(text.find(".new"), std::string::npos) << text;
+    }
+  change.create("x", {.shape = {0, index_t{1} << 56}});
+  change.commit();
+  EXPECT_EQ(at("x").shape(), (dims{0, index_t{1} << 56}));
+}
+
 TEST_F(ArrayCreation, DenseRefusesWhatItWouldIgnore) {
   transaction change = file_.begin();
   const auto code_for = [&](const array_spec& spec) {

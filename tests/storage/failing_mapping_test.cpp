@@ -17,6 +17,7 @@
 
 #include "shale/mapped_file.hpp"
 #include "shale/shared_memory.hpp"
+#include "storage/blocks/backing.hpp"
 #include "storage/mapped/scratch_file.hpp"
 #include "storage/pool/pools/housekeeper.hpp"
 #include "support/bounded.hpp"
@@ -456,6 +457,38 @@ TEST(Residency, CountsAllBytesIfTheSystemDoesNotTell) {
   const std::size_t resident = bytes.resident_bytes({100, more_bytes - 200});
   test::refuse_calls(nullptr);
   EXPECT_EQ(resident, more_bytes - 200);
+}
+
+// As in a child that was made by `clone`, to which writable mappings are not passed on.
+TEST(Residency, OfPagesThatAreNotMappedIsAnError) {
+  const test::scratch_directory files;
+  const storage bytes = create_file(files / "a.bytes", more_bytes);
+  test::refuse_calls("mincore", ENOMEM);
+  const auto [code, text] = outcome_of([&] { bytes.resident_bytes(); });
+  test::refuse_calls(nullptr);
+  EXPECT_EQ(code, errc::unsupported) << text;
+  EXPECT_NE(text.find("open the file in the child"), std::string::npos) << text;
+}
+
+// Another thread may close a descriptor at any moment, and open another file under its number.
+TEST(ATransfer, DoesNotCountIfItReadAnotherFileThatGotTheNumber) {
+  const test::scratch_directory files;
+  static std::string path, other;
+  path = files / "a.bytes", other = files / "b.bytes";
+  const storage bytes = create_file(path, more_bytes);
+  const storage others = create_file(other, more_bytes);
+  fill(others, 'b');
+  test::run_before_calls([](const char* called) {
+    if (std::string_view(called) != "pread") return;
+    test::run_before_calls(nullptr);
+    const int from = test::descriptors_of(other).front();
+    for (const int number : test::descriptors_of(path)) ::dup2(from, number);
+  });
+  std::vector<std::byte> into(100);
+  const bool counts = detail::read_file(bytes, 0, into);
+  test::run_before_calls(nullptr);
+  EXPECT_EQ(into.front(), std::byte{'b'});
+  EXPECT_FALSE(counts);
 }
 
 // Signals that come faster than the call can end.

@@ -7,9 +7,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <filesystem>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "shale/mapped_file.hpp"
@@ -17,6 +15,7 @@
 #include "storage/files/file_descriptor.hpp"
 #include "storage/mapped/mapped_extents.hpp"
 #include "storage/test_support.hpp"
+#include "support/process_footprint.hpp"
 #include "support/system_page.hpp"
 
 namespace shale::detail {
@@ -43,17 +42,6 @@ class MappedTransfers : public testing::Test {
   static bool reads(const storage& bytes, std::size_t offset) {
     std::vector<std::byte> into(page + 3);
     return read_file(bytes, offset, into);
-  }
-
-  // The descriptors of this process that are open on a file.
-  static std::vector<int> descriptors_of(const std::string& file) {
-    std::vector<int> found;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-      std::error_code gone;
-      if (std::filesystem::read_symlink(entry.path(), gone) == std::filesystem::canonical(file))
-        found.push_back(std::stoi(entry.path().filename().string()));
-    }
-    return found;
   }
 
   test::scratch_directory directory;
@@ -146,7 +134,8 @@ TEST_F(MappedTransfers, TouchNoFileThatGotTheNumberOfTheirDescriptor) {
   const std::vector<unsigned char> before = file_contents(other);
   storage bytes = map_file(path, {.access = access::read_write, .reserve_bytes = 100 * page});
   const file_descriptor file(::open(other.c_str(), O_RDWR | O_CLOEXEC));
-  for (const int number : descriptors_of(path)) ASSERT_GE(::dup3(file.get(), number, O_CLOEXEC), 0);
+  for (const int number : test::descriptors_of(path))
+    ASSERT_GE(::dup3(file.get(), number, O_CLOEXEC), 0);
   EXPECT_FALSE(reads(bytes, 0));
   EXPECT_FALSE(writes(bytes, 0));
   EXPECT_EQ(test::code_of([&] { bytes.grow(80 * page); }), errc::io);

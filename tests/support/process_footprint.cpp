@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 namespace shale::test {
 
@@ -14,6 +16,17 @@ std::size_t open_descriptors() {
   while (::readdir(all) != nullptr) ++count;
   ::closedir(all);
   return count;
+}
+
+std::vector<int> descriptors_of(const std::string& file) {
+  const std::filesystem::path wanted = std::filesystem::canonical(file);
+  std::vector<int> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(entry.path(), gone) == wanted)
+      found.push_back(std::stoi(entry.path().filename().string()));
+  }
+  return found;
 }
 
 namespace {

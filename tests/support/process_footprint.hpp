@@ -4,11 +4,15 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace shale::test {
 
 /// Open descriptors of this process.
 std::size_t open_descriptors();
+
+/// The numbers of the descriptors of this process that are open on a file.
+std::vector<int> descriptors_of(const std::string& file);
 
 /// Mappings of this process whose line in /proc/self/maps contains `name`.
 std::size_t mappings_of(const std::string& name);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "array/specification/new_names.hpp"
 #include "core/enumerator.hpp"
@@ -120,13 +121,16 @@ void require_dense(std::string_view name, const array_spec& spec,
 }  // namespace
 
 void require_storable(std::string_view name, const dims& shape, dtype type) {
-  // Negative extents and products that overflow are refused by element_count.
-  const auto bytes = checked_mul(static_cast<std::uint64_t>(element_count(shape)),
-                                 std::uint64_t{item_bytes(type)});
+  element_count(shape);  // refuses negative extents
+  std::optional<std::uint64_t> bytes = item_bytes(type);
+  for (const index_t extent : shape)
+    if (bytes)
+      bytes = checked_mul(*bytes, static_cast<std::uint64_t>(std::max<index_t>(extent, 1)));
   if (!bytes || *bytes > format::file_bytes_max)
     throw_spec(name, "more elements than any container holds",
-               fmt::format("got shape {} of {}, at most {} bytes are possible", to_string(shape),
-                           shale::name(type), format::file_bytes_max));
+               fmt::format("got shape {} of {}, at most {} bytes are possible; extents of 0 count "
+                           "as 1",
+                           to_string(shape), shale::name(type), format::file_bytes_max));
 }
 
 format::array_record make_record(std::string_view name, const array_spec& spec) {

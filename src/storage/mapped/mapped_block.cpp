@@ -206,6 +206,13 @@ void mapped_block::throw_lost(std::uint64_t offset) const {
                "loads from there on returned zeros, and stores were discarded"});
 }
 
+void mapped_block::throw_unmapped(std::uint64_t offset) const {
+  throw error(errc::unsupported, "a mapping is not there",
+              {source_.place(offset),
+               "a child process that was made without the handlers of fork does not inherit it: "
+               "open the file in the child"});
+}
+
 void mapped_block::throw_shorter(std::uint64_t offset, const std::string& sizes) const {
   throw error(errc::io, "the file has become shorter than its mapping",
               {source_.place(offset), sizes, "another process truncated it while it was mapped"});

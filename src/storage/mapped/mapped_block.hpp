@@ -103,6 +103,7 @@ class mapped_block : public storage_block {
   std::optional<std::uint64_t> size_of_own_file() const noexcept;
   bool write_piece(const mapped_piece& piece, const std::byte* from);
   [[noreturn]] void throw_lost(std::uint64_t offset) const;
+  [[noreturn]] void throw_unmapped(std::uint64_t offset) const;
   [[noreturn]] void throw_shorter(std::uint64_t offset, const std::string& sizes) const;
   void require_mapped_bytes(std::uint64_t needed, std::uint64_t present) const;
   void refresh_last_page(const file_extent& more) const;

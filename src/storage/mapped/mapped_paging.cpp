@@ -200,8 +200,10 @@ std::size_t mapped_block::resident_bytes(byte_range range) const {
     for (std::size_t offset = 0; offset < pages.bytes; offset += pages_max * page) {
       const std::size_t bytes = std::min(pages_max * page, pages.bytes - offset);
       in_memory.resize(bytes / page);
-      if (::mincore(pages.address + offset, bytes, in_memory.data()) != 0)
+      if (::mincore(pages.address + offset, bytes, in_memory.data()) != 0) {
+        if (errno == ENOMEM) throw_unmapped(found.file_offset);
         std::fill(in_memory.begin(), in_memory.end(), static_cast<unsigned char>(1));
+      }
       resident += page * static_cast<std::size_t>(std::count_if(in_memory.begin(), in_memory.end(),
                                                                 [](auto p) { return p & 1; }));
       // In the first and the last page, only the bytes that the range covers count.

@@ -65,7 +65,8 @@ bool mapped_block::read_file(std::size_t offset, std::span<std::byte> into) cons
           });
     to += piece.bytes;
   });
-  return all;
+  // Another thread may have put another file under the number meanwhile.
+  return all && size_of_own_file().has_value();
 }
 
 // A write may lengthen a file that another process truncates meanwhile. Then the file is shorter
