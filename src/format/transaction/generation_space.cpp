@@ -52,6 +52,16 @@ void generation_space::forget_old_pages() {
     if (first < size_before_) file_->data->drop_cached(first, std::min(end, size_before_) - first);
 }
 
+// The kernel reads a page from the device before it writes a part of it, unless the page is in the
+// cache. So the last page of a chunk, which the chunk fills in part, is first written as zeros. If
+// the chunk begins in that page behind another one, that was done for the other one.
+void generation_space::clear_last_page(const extent& chunk) const {
+  const std::uint64_t page = chunk.end() / page_bytes * page_bytes;
+  if (page == chunk.end() || page < chunk.offset || page >= size_before_) return;
+  static constexpr std::byte zeros[page_bytes] = {};
+  write_all(*file_->data, page, zeros, file_->path);
+}
+
 // ---- extents ----------------------------------------------------------------------------------
 
 // Runs a change of the map and of `unclaimed_`, which must agree. If memory runs out between the
@@ -117,6 +127,7 @@ extent generation_space::allocate_chunk(std::uint64_t stored_bytes) {
     const extent found = map_.allocate_chunk(stored_bytes);
     unclaimed_.emplace(found.offset, chunk_space(stored_bytes));
     forget_old_pages();
+    clear_last_page(found);
     return found;
   });
 }

@@ -44,7 +44,8 @@ class generation_space final : public page_sink {
 
   /// Space for one chunk's stored bytes, next to this transaction's other chunks. Its old content
   /// is unspecified.
-  /// Throws   invalid_argument (no size of a chunk), out_of_space, io (the file has become shorter)
+  /// Throws   invalid_argument (no size of a chunk), out_of_space, io (also if the file has become
+  ///          shorter)
   extent allocate_chunk(std::uint64_t stored_bytes);
 
   /// The bytes of the file that the unclaimed extent at `offset` takes; 0 if there is none.
@@ -95,6 +96,7 @@ class generation_space final : public page_sink {
  private:
   std::uint64_t require_no_loss();
   void forget_old_pages();
+  void clear_last_page(const extent& chunk) const;
   template <class Body>
   decltype(auto) change_space(Body&& body);
 
