@@ -56,16 +56,17 @@ enum class mutation : std::uint8_t {
   no_rewrite,       // commit.1 syncs, but writes no superblock again
   rewrite_one,      // commit.1 writes only the newest superblock again
   no_rewrite_sync,  // commit.1 does not sync the superblocks that it wrote again
-  no_refusal,       // commit.1 does not refuse if a reader holds a later generation
-  forget_slots,     // commit.2 protects the newest superblock only
-  scan_once,        // commit.2 scans pins once per process, not per transaction
-  no_data_sync,     // commit.3 does not sync
-  newest_slot,      // commit.4 overwrites the newest superblock
-  repeat_sync,      // commit.6 repeats a failed sync until it works
-  no_second_look,   // commit.7 does not read the slot again
-  late_pin,         // commit.7 pins what a mapping shows only after the writer has unlocked
-  shared_sync,      // commit.6 syncs through a description from which a flush takes the error
-  shrinking_ends,   // commit.8: a generation's file may end before its predecessor's
+  know_newest,     // commit.1 trusts both slots if the newest one is as the process made it durable
+  no_refusal,      // commit.1 does not refuse if a reader holds a later generation
+  forget_slots,    // commit.2 protects the newest superblock only
+  scan_once,       // commit.2 scans pins once per process, not per transaction
+  no_data_sync,    // commit.3 does not sync
+  newest_slot,     // commit.4 overwrites the newest superblock
+  repeat_sync,     // commit.6 repeats a failed sync until it works
+  no_second_look,  // commit.7 does not read the slot again
+  late_pin,        // commit.7 pins what a mapping shows only after the writer has unlocked
+  shared_sync,     // commit.6 syncs through a description from which a flush takes the error
+  shrinking_ends,  // commit.8: a generation's file may end before its predecessor's
   cut_behind_base,  // commit.8: a commit truncates after its base only
   readers_hold_off  // commit.8: readers must lock the no-shrink byte to pin
 };
@@ -106,6 +107,7 @@ struct world {
   std::array<std::uint8_t, 2> slot;   // id in the cache, or none
   std::array<std::uint8_t, 2> dirty;  // id that is not written to the device yet
   std::array<id_set, 2> device;       // ids that the device may hold there
+  std::array<std::uint8_t, 2> known;  // ids that some process made durable, and remembers
   std::uint8_t unheard;               // a write-back error that no sync has reported yet
   std::uint8_t lost;                  // the kernel dropped data of the commit that is being made
   std::array<std::uint8_t, ids_max> parent;
@@ -260,6 +262,14 @@ struct explorer {
     }
   }
 
+  // Whether both slots are as a process, which may be this writer, made them durable.
+  bool remembered(const world& in, std::uint8_t base) const {
+    if (!with_memory) return false;
+    if (in.slot == in.known) return true;
+    const int newest_slot = in.slot[0] == base ? 0 : 1;
+    return without(mutation::know_newest) && in.slot[newest_slot] == in.known[newest_slot];
+  }
+
   // Another process replaces the writer.
   static void replace_writer(world& in) {
     in.writer = writer_at::idle;
@@ -290,12 +300,15 @@ struct explorer {
       visit(next, name);
       next = in;
     };
-    // A sync succeeds, or it fails and the process poisons itself.
+    // A sync succeeds, or it fails and the process poisons itself. There may be many processes, each
+    // with its own memory of the slots. It is enough to follow one memory, of any time.
     const auto sync_to = [&](writer_at after, const char* works, const char* fails,
                              auto&& if_it_works) {
-      if (in.unheard == 0) {
+      for (const bool remembers : {false, true}) {
+        if (in.unheard != 0 || (remembers && !with_memory)) break;
         sync(next, true);
         next.writer = after;
+        if (remembers) next.known = next.slot;
         if_it_works(next);
         go(works);
       }
@@ -349,6 +362,11 @@ struct explorer {
           break;
         }
         next.base = base;
+        if (remembered(in, base)) {
+          next.writer = writer_at::adopted;
+          go("both are known to be durable");
+          next.base = base;
+        }
         for (int i = 0; i < 2; ++i)
           if (!without(mutation::no_rewrite) &&
               (in.slot[i] == base || !without(mutation::rewrite_one)))
@@ -502,6 +520,7 @@ struct explorer {
     std::memset(static_cast<void*>(&start), 0, sizeof start);
     start.slot = {0, none};
     start.device = {bit(0), bit(none)};
+    start.known = start.slot;
     start.parent.fill(none);
     start.end[0] = ids_max;  // so that ends can move either way
     start.count = 1;
@@ -543,6 +562,7 @@ struct explorer {
   mutation mutated;
   int commits;  // the first one included
   bool tears;
+  bool with_memory = false;  // whether processes remember the slots that they made durable
   std::size_t states = 0;
 };
 
@@ -570,10 +590,20 @@ TEST(TwoSlotModel, ProtocolNeedsNoAtomicSectors) {
   EXPECT_GT(many_commits.states, 10'000u);
 }
 
+TEST(TwoSlotModel, ProcessesMayRememberWhatTheyMadeDurable) {
+  for (const sectors device : {sectors::atomic, sectors::tear}) {
+    explorer remembering(mutation::none, 4, device);
+    remembering.with_memory = true;
+    EXPECT_EQ(remembering.explore(1), std::nullopt);
+    EXPECT_GT(remembering.states, 10'000u);
+  }
+}
+
 class TwoSlotModelWithout : public testing::TestWithParam<mutation> {};
 
 TEST_P(TwoSlotModelWithout, IsUnsafe) {
   explorer mutated(GetParam(), 5);
+  mutated.with_memory = GetParam() == mutation::know_newest;
   const auto unsafe = mutated.explore(1);
   ASSERT_TRUE(unsafe);
   RecordProperty("path", *unsafe);
@@ -587,6 +617,8 @@ std::string part_name(const testing::TestParamInfo<mutation>& info) {
       return "RewriteOfBoth";
     case mutation::no_rewrite_sync:
       return "RewriteSync";
+    case mutation::know_newest:
+      return "MemoryOfBoth";
     case mutation::no_refusal:
       return "Refusal";
     case mutation::forget_slots:
@@ -619,13 +651,13 @@ std::string part_name(const testing::TestParamInfo<mutation>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Part, TwoSlotModelWithout,
                          testing::Values(mutation::no_rewrite, mutation::rewrite_one,
-                                         mutation::no_rewrite_sync, mutation::no_refusal,
-                                         mutation::forget_slots, mutation::scan_once,
-                                         mutation::no_data_sync, mutation::newest_slot,
-                                         mutation::repeat_sync, mutation::no_second_look,
-                                         mutation::late_pin, mutation::shared_sync,
-                                         mutation::shrinking_ends, mutation::cut_behind_base,
-                                         mutation::readers_hold_off),
+                                         mutation::no_rewrite_sync, mutation::know_newest,
+                                         mutation::no_refusal, mutation::forget_slots,
+                                         mutation::scan_once, mutation::no_data_sync,
+                                         mutation::newest_slot, mutation::repeat_sync,
+                                         mutation::no_second_look, mutation::late_pin,
+                                         mutation::shared_sync, mutation::shrinking_ends,
+                                         mutation::cut_behind_base, mutation::readers_hold_off),
                          part_name);
 
 }  // namespace

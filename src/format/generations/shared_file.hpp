@@ -7,6 +7,7 @@
 #include <string>
 
 #include "format/bytes/types.hpp"
+#include "format/generations/durable_slots.hpp"
 #include "format/os/bound_path.hpp"
 #include "format/os/file_system.hpp"
 #include "format/os/pins.hpp"
@@ -32,6 +33,9 @@ struct shared_file {
   uuid id;
   page_cache pages;
   const std::shared_ptr<pin_set> pins = std::make_shared<pin_set>();
+
+  /// What the last writer of this object knows.
+  durable_slots durable;
 
   /// Set if the file was opened for writing. It has failed once a write or a sync has failed.
   std::shared_ptr<shale::detail::write_back_record> write_back;

@@ -25,7 +25,9 @@
 //             writes the present bytes of both slots again in place, and syncs. A sync only covers
 //             pages that became dirty since the last failed sync. Writing the slots again makes
 //             them dirty, so the sync proves that the base is durable and that the other slot is on
-//             the device as it was read (docs/decisions/0021).
+//             the device as it was read (docs/decisions/0021). If the process has made both slots
+//             durable itself, and nobody has changed them since, it knows that already, and goes on
+//             without the sync (docs/decisions/0206).
 //   commit.2  A range is reused only if its life [born, freed) holds no pinned generation, none of
 //             a valid superblock (either slot), and no retained one. Pins are scanned in every
 //             transaction, after the lock.

@@ -77,9 +77,12 @@ void writer::adopt_newest() {
   file_->reader(base_.end_of_file).load_root(base_);
   mark_ = uuid::random();
   write_mark(data, mark_, path);
-  rewrite_in_place(data, both_, path);
-  sync_data();
-  metadata_bytes_ = 2 * superblock_bytes;
+  if (!file_->durable.are(both_)) {
+    rewrite_in_place(data, both_, path);
+    sync_data();
+    file_->durable.note(both_);
+    metadata_bytes_ = 2 * superblock_bytes;
+  }
   held_slots_ = both_;
   pins_ = scan_pins(*lock_, path);
   require_no_pin_above(base_.generation, pins_, *lock_, path);
@@ -170,6 +173,7 @@ void writer::note_published(const superblock& next) {
   const slot written{encode_superblock(next, file_->id, number), next};
   const std::lock_guard lock(mutex_);
   both_[number] = written;
+  file_->durable.note(both_);
   chosen_ = 0;
   if (base_.generation < next.generation) base_ = next;
 }
