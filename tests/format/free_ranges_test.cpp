@@ -59,6 +59,12 @@ TEST(FreeRanges, AreThoseOfAPlainList) {
   for (int run = 0; run < 20; ++run) {
     free_ranges ranges;
     plain_space plain;
+    // Every other run begins with ranges that were read from a file.
+    if (run % 2 == 1)
+      for (std::size_t i = 0; i < granules; ++i) plain.free[i] = random() % 3 == 0;
+    for (const auto& [first, end] : plain.ranges()) ranges.append(first, end);
+    expect_same(ranges, plain);
+    EXPECT_TRUE(ranges.take_touched().empty());
     for (int step = 0; step < 200; ++step) {
       const std::size_t first = random() % granules;
       const std::size_t end = std::min<std::size_t>(granules, first + random() % 12);

@@ -67,6 +67,11 @@ class range_set {
     return {first, end};
   }
 
+  /// Adds a range that is not empty behind all others, and touches none of them.
+  void append(std::uint64_t first, std::uint64_t end) {
+    ranges_.emplace_hint(ranges_.end(), first, end);
+  }
+
   /// Adds a range. The set may contain any part of it.
   void unite(std::uint64_t first, std::uint64_t end) {
     if (first == end) return;

@@ -17,13 +17,18 @@ std::uint64_t whole_pages(std::uint64_t first, std::uint64_t end) noexcept {
 
 }  // namespace
 
-// Enters a range of the set into the index by size, and notes the change.
-void free_ranges::enter(std::uint64_t first, std::uint64_t end) {
-  touched_.insert(first);
+// Enters a range of the set into the index by size.
+void free_ranges::count_pages(std::uint64_t first, std::uint64_t end) {
   if (const std::uint64_t pages = whole_pages(first, end); pages > 0) {
     by_pages_.emplace(pages, first);
     page_total_ += pages;
   }
+}
+
+// The same for a range that has appeared.
+void free_ranges::enter(std::uint64_t first, std::uint64_t end) {
+  touched_.insert(first);
+  count_pages(first, end);
 }
 
 // Removes a range that is no longer in the set from the index by size, and notes the change.
@@ -41,6 +46,11 @@ void free_ranges::add(std::uint64_t first, std::uint64_t end) {
   if (joined_first < first) leave(joined_first, first);
   if (end < joined_end) leave(end, joined_end);
   enter(joined_first, joined_end);
+}
+
+void free_ranges::append(std::uint64_t first, std::uint64_t end) {
+  ranges_.append(first, end);
+  count_pages(first, end);
 }
 
 void free_ranges::take(std::uint64_t first, std::uint64_t end) {

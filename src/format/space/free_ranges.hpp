@@ -18,6 +18,9 @@ class free_ranges {
   /// Adds a range that was not free. It is joined with free ranges that touch it.
   void add(std::uint64_t first, std::uint64_t end);
 
+  /// Adds a range behind all others that touches none of them, and counts it as unchanged.
+  void append(std::uint64_t first, std::uint64_t end);
+
   /// Removes a range that lies inside a free one.
   void take(std::uint64_t first, std::uint64_t end);
 
@@ -43,6 +46,7 @@ class free_ranges {
   std::set<std::uint64_t> take_touched() { return std::exchange(touched_, {}); }
 
  private:
+  void count_pages(std::uint64_t first, std::uint64_t end);
   void enter(std::uint64_t first, std::uint64_t end);
   void leave(std::uint64_t first, std::uint64_t end);
 

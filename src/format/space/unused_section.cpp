@@ -11,11 +11,14 @@
 
 namespace shale::format {
 
+// Every transaction reads the whole section, so free ranges are appended in the order of the tree.
+// Ranges that touch become one range; the entries of such a run are written anew later, and so are
+// those of ranges that become free.
 unused_section::unused_section(const tree& map_tree, std::uint64_t end_of_file,
                                generation_set protected_generations)
     : protected_(std::move(protected_generations)) {
   std::uint64_t previous_end = 0;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> unchanged;
+  byte_interval run{};  // free space that is not appended yet
   for (auto cursor = map_tree.seek(space_key(space_section::unused, 0)); cursor.valid();
        cursor.next()) {
     const auto record = decode_space_record(cursor.key(), cursor.short_value(), end_of_file);
@@ -24,20 +27,21 @@ unused_section::unused_section(const tree& map_tree, std::uint64_t end_of_file,
                   {fmt::format("an entry after byte {} is not possible", previous_end)});
     const std::uint64_t end = record->offset + record->entry.bytes;
     previous_end = end;
-    if (record->entry.is_free()) unchanged.emplace_back(record->offset, end);
     if (!record->entry.is_free() &&
         protected_.overlaps(record->entry.born, record->entry.freed)) {  // space.2
-      freed_.emplace(record->offset, record->entry);
-    } else {
-      free_.add(record->offset, end);
-      touched_.insert(record->offset);  // it may have been joined to the one before
+      freed_.emplace_hint(freed_.end(), record->offset, record->entry);
+      continue;
     }
+    if (!record->entry.is_free()) touched_.insert(record->offset);
+    if (run.end != 0 && run.end == record->offset) {
+      touched_.insert({run.first, record->offset});
+      run.end = end;
+      continue;
+    }
+    if (run.end != 0) free_.append(run.first, run.end);
+    run = {record->offset, end};
   }
-  touched_.merge(free_.take_touched());
-  for (const auto& [first, end] : unchanged) {
-    const auto range = free_.ranges().find(first);
-    if (range != free_.ranges().end() && range->second == end) touched_.erase(first);
-  }
+  if (run.end != 0) free_.append(run.first, run.end);
 }
 
 void unused_section::add_freed(std::uint64_t first, std::uint64_t end, std::uint64_t born,
