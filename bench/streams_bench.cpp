@@ -316,7 +316,7 @@ std::vector<work> linear_works(const settings& chosen) {
          executor large;
          const executor::scope within(large);
          const tensor a = in_memory(chosen.a(), square), b = in_memory(chosen.b(), square);
-         const tensor out(square, dtype::float32);
+         const tensor out = tensor::zeros(square, dtype::float32);
          return seconds_of([&] { eval_into(out, matmul(a, b)); });
        },
        "memory"},

@@ -476,7 +476,7 @@ TEST(ATransfer, DoesNotCountIfItReadAnotherFileThatGotTheNumber) {
   static std::string path, other;
   path = files / "a.bytes", other = files / "b.bytes";
   const storage bytes = create_file(path, more_bytes);
-  const storage others = create_file(other, more_bytes);
+  storage others = create_file(other, more_bytes);
   fill(others, 'b');
   test::run_before_calls([](const char* called) {
     if (std::string_view(called) != "pread") return;
