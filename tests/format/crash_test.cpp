@@ -357,7 +357,8 @@ class Poison : public test::recorded_container {
     test::commit_step(container, 0, ignored);
   }
 
-  // One more transaction, in which a sync fails after `successes` others.
+  // One more transaction, in which a sync fails after `successes` others. It syncs its data and its
+  // superblock; the superblocks that the container made durable are not synced again.
   errc fail_sync(int successes) {
     files.fail_sync(successes);
     plain_state ignored;
@@ -366,7 +367,7 @@ class Poison : public test::recorded_container {
 };
 
 TEST_F(Poison, StopsTheFileObjectAfterAFailedSync) {
-  EXPECT_EQ(fail_sync(1), errc::io);
+  EXPECT_EQ(fail_sync(0), errc::io);
   EXPECT_TRUE(container.poisoned());
   try {
     container.begin(at_once);
@@ -398,8 +399,10 @@ TEST_F(Poison, StopsAWriterThatHasToWait) {
 }
 
 TEST_F(Poison, ComesFromTheRewriteToo) {
-  EXPECT_EQ(fail_sync(0), errc::io);
-  EXPECT_TRUE(container.poisoned());
+  container_file writer = container_file::open(files, path, open_access::write);
+  files.fail_sync(0);
+  EXPECT_EQ(test::code_of([&] { writer.begin(at_once); }), errc::io);
+  EXPECT_TRUE(writer.poisoned());
 }
 
 // A failed rewrite leaves both superblocks as they were. A sync's error is reported once.
@@ -455,8 +458,8 @@ TEST_F(Poison, ComesFromErrorsThatAnotherDescriptionWasTold) {
 }
 
 TEST_F(Poison, RefusesToBuildBelowAGenerationThatAReaderHolds) {
-  EXPECT_EQ(fail_sync(2),
-            errc::io);  // the superblock is in the cache, but may not be on the device
+  // The superblock is in the cache, but may not be on the device.
+  EXPECT_EQ(fail_sync(1), errc::io);
   container_file reader_file = container_file::open(files, path, open_access::read);
   std::optional<generation_view> reader = reader_file.latest();
   EXPECT_EQ(reader->generation(), 3u);

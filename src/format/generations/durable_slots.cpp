@@ -10,8 +10,9 @@ void durable_slots::note(const slots& both) {
 }
 
 bool durable_slots::are(const slots& both) const {
+  const sectors present{both[0].sector, both[1].sector};
   const std::lock_guard lock(mutex_);
-  return sectors_ && *sectors_ == sectors{both[0].sector, both[1].sector};
+  return sectors_ && *sectors_ == present;
 }
 
 }  // namespace shale::format
