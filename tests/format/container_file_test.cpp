@@ -269,6 +269,41 @@ TEST_F(ContainerFile, HasItsFullLengthIfExtentsWereNotWritten) {
   expect_sound();
 }
 
+// A write of a part of a page that is not in the cache would read the page first.
+TEST_F(ContainerFile, ChunksBeginInPagesThatAreWrittenAsAWhole) {
+  constexpr std::uint64_t whole = 20 * page_bytes;
+  extent old;
+  {
+    transaction change = container.begin(at_once);
+    old = change.allocate_chunk(whole);
+    change.write(old.offset, pattern(whole, 1));
+    change.commit();  // nothing refers to it, so its space is free
+  }
+  transaction change = container.begin(at_once);
+  const extent first = change.allocate_chunk(100), second = change.allocate_chunk(page_bytes + 50);
+  ASSERT_EQ(first.offset % page_bytes, 0u);
+  ASSERT_GE(first.offset, old.offset);
+  ASSERT_LE(first.offset + 3 * page_bytes, old.end());
+  ASSERT_EQ(second.offset, first.offset + chunk_space(100));
+  const auto bytes = files.now().at(path);
+  const auto is_clear = [&](std::uint64_t page) {
+    const auto begin =
+        bytes.begin() + static_cast<std::ptrdiff_t>(first.offset + page * page_bytes);
+    return std::all_of(begin, begin + page_bytes,
+                       [](auto byte) { return byte == decltype(byte)(); });
+  };
+  EXPECT_TRUE(is_clear(0));
+  EXPECT_TRUE(is_clear(1));
+  EXPECT_FALSE(is_clear(2)) << "a page was written that has no chunk";
+  change.write(first.offset, pattern(100, 2));
+  const extent third = change.allocate_chunk(30);
+  EXPECT_EQ(third.offset / page_bytes, second.end() / page_bytes);
+  change.write(second.offset, pattern(second.bytes, 3));
+  std::vector<std::byte> back(100);
+  change.read(first.offset, back);
+  EXPECT_EQ(back, pattern(100, 2)) << "a page with a chunk was cleared";
+}
+
 TEST_F(ContainerFile, LongValuesShowNoOldBytesBehindThem) {
   const auto long_note = [&](std::size_t bytes, char letter) {
     commit([&](transaction& change) {

@@ -267,7 +267,8 @@ TEST(Commit, SurvivesLossOfTheSizeThatAFailedWriterLeft) {
   {
     transaction change = writer.begin(at_once);
     test::storyteller(change, state).create_chunked("b");
-    change.allocate_chunk(1'000'000);  // at the end, never written, named by nothing
+    // At the end, never written, named by nothing. A last page that it had in part would be cleared.
+    change.allocate_chunk(250 * page_bytes);
     change.commit();
   }
   const sighting seen = look(files.after_power_cut(nullptr), path);
