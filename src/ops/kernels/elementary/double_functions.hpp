@@ -25,8 +25,7 @@ inline double_vector exponential(double_vector x) {
   const double_vector last_part = all_lanes(0x1.abc9e3b39803fp-56);
   const double_vector r = fused_negative(k, last_part, first);
   const double_vector sum_with_1 = all_lanes(1.0) + first;
-  const double_vector error =
-      fused_negative(k, last_part, first - (sum_with_1 - all_lanes(1.0)));
+  const double_vector error = fused_negative(k, last_part, first - (sum_with_1 - all_lanes(1.0)));
   return scaled(sum_with_1 + fused(r * r, polynomial_by_parity(terms, r), error), k);
 }
 

@@ -145,8 +145,7 @@ struct count_of {
       Counter found_by[counters] = {};
       for (; i + counters <= count; i += counters)
         for (index_t k = 0; k < counters; ++k)
-          found_by[k] =
-              static_cast<Counter>(found_by[k] + (is_nonzero(values[i + k]) ? 1 : 0));
+          found_by[k] = static_cast<Counter>(found_by[k] + (is_nonzero(values[i + k]) ? 1 : 0));
       for (const Counter each : found_by) found += each;
     }
     for (; i < count; ++i) found += is_nonzero(values[i]) ? 1 : 0;
@@ -218,8 +217,8 @@ struct any_of {
 
 template <class T, class... Types>
 void fill_counts(kernel_table& table, Types... types) {
-  const reducer count = reducer_for<count_of<T>, std::int64_t>(
-      [](std::int64_t state, double) { return state; });
+  const reducer count =
+      reducer_for<count_of<T>, std::int64_t>([](std::int64_t state, double) { return state; });
   const reducer any =
       reducer_for<any_of<T, true>, boolean>([](std::int64_t state, double) { return state; });
   const reducer all = reducer_for<any_of<T, false>, boolean>(
