@@ -5,7 +5,7 @@ function(shale_add_failing_calls target)
   foreach(name IN ITEMS close fallocate fcntl fdatasync fgetxattr fremovexattr fsetxattr fstat
                         fstatat fstatfs fstatvfs fsync ftruncate getrandom getxattr link linkat
                         madvise mincore mmap mprotect msync open openat posix_fallocate pread pwrite rename
-                        renameat renameat2 stat statfs sync_file_range)
+                        renameat renameat2 stat statfs statx sync_file_range)
     target_link_options(${target} PRIVATE LINKER:--wrap=${name})
   endforeach()
 endfunction()

@@ -62,6 +62,12 @@ class open_file {
   /// there before read as zeros.
   virtual os_result allocate(std::uint64_t offset, std::uint64_t bytes) noexcept = 0;
 
+  /// Whether writing the whole range, which lies inside the file, surely needs no more space on the
+  /// device. In doubt false.
+  virtual bool has_space_for(std::uint64_t offset, std::uint64_t bytes) noexcept {
+    return (void)offset, (void)bytes, false;
+  }
+
   /// Makes the range read as zeros, and gives its space back where the file system can do so. Never
   /// changes the size.
   virtual os_result punch(std::uint64_t offset, std::uint64_t bytes) noexcept = 0;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,13 +12,14 @@
 #include <ctime>
 
 #include "format/os/file_system.hpp"
+#include "storage/system/file_facts.hpp"
 
 namespace shale::format {
 
 inline os_result answer(std::int64_t result) noexcept { return result < 0 ? -errno : result; }
 
-inline file_identity identity_from(const struct stat& status) noexcept {
-  return {static_cast<std::uint64_t>(status.st_dev), static_cast<std::uint64_t>(status.st_ino)};
+inline file_identity identity_from(const shale::detail::file_facts& facts) noexcept {
+  return {facts.device, facts.inode};
 }
 
 inline timespec to_timespec(std::chrono::milliseconds duration) noexcept {

@@ -5,7 +5,6 @@
 #include <linux/futex.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -22,6 +21,8 @@
 #include "storage/files/file_system_kind.hpp"
 #include "storage/files/opening.hpp"
 #include "storage/files/write_back_record.hpp"
+#include "storage/system/file_facts.hpp"
+#include "storage/system/not_offered.hpp"
 #include "storage/system/pages.hpp"
 
 namespace shale::format {
@@ -77,6 +78,10 @@ os_result posix_file::allocate(std::uint64_t offset, std::uint64_t bytes) noexce
   return -failed;
 }
 
+bool posix_file::has_space_for(std::uint64_t offset, std::uint64_t bytes) noexcept {
+  return shale::detail::has_space(descriptor_, offset, offset + bytes);
+}
+
 os_result posix_file::punch(std::uint64_t offset, std::uint64_t bytes) noexcept {
   const os_result result =
       answer(::fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -108,15 +113,16 @@ os_result posix_file::truncate(std::uint64_t bytes) noexcept {
 }
 
 os_result posix_file::size() noexcept {
-  struct stat status {};
-  return ::fstat(descriptor_, &status) < 0 ? -errno : static_cast<os_result>(status.st_size);
+  shale::detail::file_facts facts;
+  const int failed = shale::detail::facts_of(descriptor_, facts);
+  return failed != 0 ? -failed : static_cast<os_result>(facts.bytes);
 }
 
 os_result posix_file::identify(file_identity& identity) noexcept {
-  struct stat status {};
-  if (::fstat(descriptor_, &status) < 0) return -errno;
-  identity = identity_from(status);
-  return 0;
+  shale::detail::file_facts facts;
+  const int failed = shale::detail::facts_of(descriptor_, facts);
+  if (failed == 0) identity = identity_from(facts);
+  return -failed;
 }
 
 os_result posix_file::try_lock(std::uint64_t byte, lock_mode mode) noexcept {

@@ -33,6 +33,7 @@ class posix_file final : public open_file {
   os_result pread(bytes_span into, std::uint64_t offset) noexcept override;
   os_result pwrite(bytes_view bytes, std::uint64_t offset) noexcept override;
   os_result allocate(std::uint64_t offset, std::uint64_t bytes) noexcept override;
+  bool has_space_for(std::uint64_t offset, std::uint64_t bytes) noexcept override;
   os_result punch(std::uint64_t offset, std::uint64_t bytes) noexcept override;
   os_result sync_data() noexcept override;
   void discard_old_errors() noexcept override;

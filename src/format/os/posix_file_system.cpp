@@ -23,6 +23,7 @@
 #include "format/os/posix_calls.hpp"
 #include "format/os/posix_file.hpp"
 #include "storage/files/file_descriptor.hpp"
+#include "storage/system/file_facts.hpp"
 #include "storage/files/folder_sync.hpp"
 #include "storage/files/opening.hpp"
 #include "storage/files/partial_path.hpp"
@@ -83,10 +84,9 @@ class posix_file_system final : public file_system {
     const int flags = (access == open_access::write ? O_RDWR : O_RDONLY) | O_NOCTTY;
     const int descriptor = shale::detail::open_past_leases(folder(), path, flags);
     if (descriptor < 0) return -errno;
-    struct stat status {};
-    os_result result = ::fstat(descriptor, &status) < 0 ? -errno : 0;
-    if (result == 0 && !S_ISREG(status.st_mode))
-      result = S_ISDIR(status.st_mode) ? -EISDIR : -EINVAL;
+    shale::detail::file_facts facts;
+    os_result result = -shale::detail::facts_of(descriptor, facts);
+    if (result == 0 && !S_ISREG(facts.mode)) result = S_ISDIR(facts.mode) ? -EISDIR : -EINVAL;
     return adopt(descriptor, {}, result, opened);
   }
 
@@ -138,10 +138,10 @@ class posix_file_system final : public file_system {
   }
 
   os_result identify(const std::string& path, file_identity& identity) noexcept override {
-    struct stat status {};
-    if (::fstatat(folder(), path.c_str(), &status, 0) < 0) return -errno;
-    identity = identity_from(status);
-    return 0;
+    shale::detail::file_facts facts;
+    const int failed = shale::detail::facts_of(folder(), path.c_str(), facts);
+    if (failed == 0) identity = identity_from(facts);
+    return -failed;
   }
 
   std::chrono::microseconds pause(std::chrono::milliseconds duration) noexcept override {

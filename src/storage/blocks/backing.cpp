@@ -1,21 +1,19 @@
 #include "storage/blocks/backing.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-
-#include <cerrno>
 
 #include "shale/error.hpp"
 #include "storage/blocks/storage_block.hpp"
+#include "storage/system/file_facts.hpp"
 
 namespace shale::detail {
 
 backing_file backing_of(int descriptor, std::string_view path) {
-  struct stat status {};
-  if (::fstat(descriptor, &status) != 0)
-    throw error::from_errno(errc::io, "the file could not be identified", errno,
+  file_facts facts;
+  if (const int failed = facts_of(descriptor, facts))
+    throw error::from_errno(errc::io, "the file could not be identified", failed,
                             {fmt::format("file {}", path)});
-  return {static_cast<std::uint64_t>(status.st_dev), static_cast<std::uint64_t>(status.st_ino)};
+  return {facts.device, facts.inode};
 }
 
 bool stores_show(const storage& written, const storage& other) noexcept {

@@ -2,6 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -10,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <new>
 
 #include "shale/error.hpp"
 #include "storage/files/file_descriptor.hpp"
@@ -107,6 +111,26 @@ void extend_file(int descriptor, std::uint64_t from, std::uint64_t to, std::stri
        failure == EFBIG ? "the size limit is that of the process (`ulimit -f`) "
                           "or of the file system"
                         : "free space on the device, or write elsewhere"});
+}
+
+bool has_space(int descriptor, std::uint64_t from, std::uint64_t to) noexcept {
+  constexpr std::uint32_t pieces_max = 32;
+  // Other properties mean that the place is not known, or that writing there takes another place.
+  constexpr std::uint32_t harmless =
+      FIEMAP_EXTENT_LAST | FIEMAP_EXTENT_UNWRITTEN | FIEMAP_EXTENT_MERGED;
+  if (is_beyond_limit(to)) return false;
+  alignas(fiemap) std::byte answer[sizeof(fiemap) + pieces_max * sizeof(fiemap_extent)] = {};
+  auto* const map = new (answer) fiemap{};
+  map->fm_start = from;
+  map->fm_length = to - from;
+  map->fm_extent_count = pieces_max;
+  if (::ioctl(descriptor, FS_IOC_FIEMAP, map) != 0) return false;
+  const auto* const pieces = reinterpret_cast<const fiemap_extent*>(answer + sizeof(fiemap));
+  for (std::uint32_t i = 0; i < map->fm_mapped_extents; ++i) {
+    if (pieces[i].fe_logical > from || (pieces[i].fe_flags & ~harmless) != 0) return false;
+    from = pieces[i].fe_logical + pieces[i].fe_length;
+  }
+  return from >= to;
 }
 
 std::uint64_t file_bytes(int descriptor, std::string_view path) {

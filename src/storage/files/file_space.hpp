@@ -20,6 +20,12 @@ void extend_file(int descriptor, std::uint64_t from, std::uint64_t to, std::stri
 /// not tried.
 bool is_surely_full(int descriptor, std::uint64_t from, std::uint64_t to) noexcept;
 
+/// Whether bytes `from` to `to` of the file can be overwritten without more space on the device:
+/// each has a block that belongs to this file alone. In doubt the answer is no: the file system does
+/// not tell, the bytes lie in more than 32 pieces of the device, or the limit of a file's size
+/// (`ulimit -f`) lies before `to`.
+bool has_space(int descriptor, std::uint64_t from, std::uint64_t to) noexcept;
+
 /// The size of the open file. Throws io.
 std::uint64_t file_bytes(int descriptor, std::string_view path);
 

@@ -2,14 +2,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <type_traits>
 
 #include "shale/error.hpp"
+#include "storage/system/file_facts.hpp"
 #include "storage/system/fork_safe_mutex.hpp"
+#include "storage/system/not_offered.hpp"
 
 namespace shale::detail {
 
@@ -33,10 +34,10 @@ int unreported_write_back_error(int descriptor) noexcept {
 
 std::shared_ptr<write_back_record> write_back_record::of(int descriptor) {
   std::shared_ptr<write_back_record> made(new write_back_record);
-  struct stat status {};
-  if (descriptor < 0 || ::fstat(descriptor, &status) != 0) return made;
-  made->device_ = static_cast<std::uint64_t>(status.st_dev);
-  made->inode_ = static_cast<std::uint64_t>(status.st_ino);
+  file_facts facts;
+  if (descriptor < 0 || facts_of(descriptor, facts) != 0) return made;
+  made->device_ = facts.device;
+  made->inode_ = facts.inode;
   const std::lock_guard lock(listing);
   made->next_ = first_listed;
   if (first_listed != nullptr) first_listed->previous_ = made.get();

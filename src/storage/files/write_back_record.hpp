@@ -27,11 +27,6 @@ struct write_back_error {
   std::uint64_t bytes = 0;   ///< 0: the position is unknown
 };
 
-/// Whether a call failed because the system or a sandbox does not offer it.
-inline bool is_not_offered(int error_number) noexcept {
-  return error_number == ENOSYS || error_number == EPERM;
-}
-
 /// Asks the system whether it has failed to write any bytes of the open file to the device. The
 /// system reports a failure once to each open file description.
 /// Returns  0, or the error number

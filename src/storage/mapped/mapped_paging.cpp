@@ -13,6 +13,7 @@
 
 #include "shale/error.hpp"
 #include "storage/mapped/mapped_block.hpp"
+#include "storage/system/not_offered.hpp"
 #include "storage/system/pages.hpp"
 
 // Some C libraries do not define these yet.

@@ -1,13 +1,13 @@
 // Moves bytes of mapped blocks by the file's descriptor, beside their pages.
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <mutex>
 #include <optional>
 
+#include "storage/system/file_facts.hpp"
 #include "storage/mapped/mapped_block.hpp"
 
 namespace shale::detail {
@@ -46,12 +46,10 @@ bool mapped_block::file_shows_the_bytes() const noexcept {
 // A program may have closed the descriptor behind our back, and opened another file that has its
 // number now.
 std::optional<std::uint64_t> mapped_block::size_of_own_file() const noexcept {
-  struct stat status {};
-  if (::fstat(source_.descriptor, &status) != 0) return std::nullopt;
-  const backing_file opened{static_cast<std::uint64_t>(status.st_dev),
-                            static_cast<std::uint64_t>(status.st_ino)};
-  if (!(opened == backing_)) return std::nullopt;
-  return static_cast<std::uint64_t>(status.st_size);
+  file_facts facts;
+  if (facts_of(source_.descriptor, facts) != 0) return std::nullopt;
+  if (!(backing_file{facts.device, facts.inode} == backing_)) return std::nullopt;
+  return facts.bytes;
 }
 
 bool mapped_block::read_file(std::size_t offset, std::span<std::byte> into) const noexcept {
