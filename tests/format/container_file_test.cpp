@@ -9,12 +9,16 @@
 #include "format/catalog/attributes.hpp"
 #include "format/chunks/chunk_index.hpp"
 #include "format/chunks/chunk_numbers.hpp"
+#include "format/os/file_io.hpp"
 #include "format/pages/header.hpp"
 #include "format/pages/page.hpp"
+#include "format/pages/page_cache.hpp"
+#include "format/pages/page_reader.hpp"
 #include "format/pages/root_page.hpp"
 #include "format/pages/superblock.hpp"
 #include "format/recorded_container.hpp"
 #include "format/small_history.hpp"
+#include "format/space/remembered_space.hpp"
 #include "format/transaction/commit.hpp"
 #include "shale/error.hpp"
 #include "support/failures.hpp"
@@ -302,6 +306,118 @@ TEST_F(ContainerFile, ChunksBeginInPagesThatAreWrittenAsAWhole) {
   std::vector<std::byte> back(100);
   change.read(first.offset, back);
   EXPECT_EQ(back, pattern(100, 2)) << "a page with a chunk was cleared";
+}
+
+// The caller writes the first bytes. The file system has to do as little as possible for the others.
+TEST_F(ContainerFile, SpaceThatIsWrittenOverIsNeitherClearedNorReserved) {
+  constexpr std::uint64_t whole = 20 * page_bytes, overwritten = 18 * page_bytes - 100;
+  extent old;
+  {
+    transaction change = container.begin(at_once);
+    old = change.allocate(2 * whole);
+    change.write(old.offset, pattern(2 * whole, 1));
+    change.commit();  // nothing refers to it, so its space is free
+  }
+  transaction change = container.begin(at_once);
+  const std::uint64_t reserved = files.calls_of("allocate"), punched = files.calls_of("punch");
+  const extent found = change.allocate(whole, overwritten);
+  EXPECT_EQ(files.calls_of("allocate"), reserved);
+  EXPECT_EQ(files.calls_of("punch"), punched);
+  ASSERT_GE(found.offset, old.offset);
+  ASSERT_LE(found.end(), old.end());
+  const auto at = [](const std::vector<std::byte>& bytes, std::uint64_t first, std::uint64_t end) {
+    return std::vector(bytes.begin() + static_cast<std::ptrdiff_t>(first),
+                       bytes.begin() + static_cast<std::ptrdiff_t>(end));
+  };
+  std::vector<std::byte> bytes(whole);
+  change.read(found.offset, bytes);
+  const std::uint64_t shift = found.offset - old.offset;
+  EXPECT_EQ(at(bytes, 0, 10 * page_bytes),
+            at(pattern(2 * whole, 1), shift, shift + 10 * page_bytes));
+  EXPECT_EQ(at(bytes, 17 * page_bytes, whole), std::vector<std::byte>(3 * page_bytes))
+      << "the page of the last byte that the caller writes, and all after it";
+}
+
+TEST_F(ContainerFile, LargePartsThatReadAsZerosAreHoles) {
+  constexpr std::uint64_t whole = 3u << 20, overwritten = 1u << 20;
+  extent old;
+  {
+    transaction change = container.begin(at_once);
+    old = change.allocate(whole);
+    change.write(old.offset, pattern(whole, 1));
+    change.commit();
+  }
+  transaction change = container.begin(at_once);
+  const std::uint64_t punched = files.calls_of("punch");
+  const extent found = change.allocate(whole, overwritten);
+  ASSERT_GE(found.offset, old.offset);
+  ASSERT_LT(found.offset + overwritten, old.end());
+  EXPECT_EQ(files.calls_of("punch"), punched + 1);
+  std::vector<std::byte> bytes(whole - overwritten);
+  change.read(found.offset + overwritten, bytes);
+  EXPECT_EQ(bytes, std::vector<std::byte>(whole - overwritten));
+}
+
+TEST_F(ContainerFile, AWriterReadsBackNoPageThatItWrote) {
+  commit([&](transaction& change) {
+    storyteller story(change, told);
+    for (const char* name : {"a", "b", "c"}) story.create_chunked(name);
+  });
+  const std::uint64_t before = files.calls_of("pread");
+  transaction change = container.begin(at_once);
+  EXPECT_TRUE(change.find("b"));
+  EXPECT_EQ(files.calls_of("pread") - before, 2u) << "the superblocks";
+}
+
+// Reading the map at each beginning would cost more the more free ranges there are.
+TEST_F(ContainerFile, AWriterRemembersTheSpaceMap) {
+  const auto change_note = [&](container_file& file, const char* text) {
+    transaction change = file.begin(at_once);
+    storyteller story(change, told);
+    if (!told.contains("a")) story.create_chunked("a");
+    story.note("a", "note", text);
+    change.commit();
+  };
+  for (int k = 0; k < 10; ++k) change_note(container, "first");
+  const std::uint64_t end = container.latest().end_of_file();
+  std::uint64_t read = unused_section::entries_read();
+  for (int k = 0; k < 30; ++k) change_note(container, "second");
+  EXPECT_EQ(unused_section::entries_read(), read);
+  EXPECT_EQ(container.latest().end_of_file(), end) << "freed ranges are used again";
+  expect_sound();
+
+  // What is remembered belongs to one map, and the other writer has made another one.
+  read = unused_section::entries_read();
+  container_file other = container_file::open(files, path, open_access::write);
+  change_note(other, "third");
+  EXPECT_GT(unused_section::entries_read(), read);
+  read = unused_section::entries_read();
+  change_note(container, "fourth");
+  EXPECT_GT(unused_section::entries_read(), read);
+  expect_sound();
+
+  // A transaction that ends without a commit has changed what it took.
+  transaction given_up = container.begin(at_once);
+  given_up.allocate(5000);
+  given_up.abort();
+  change_note(container, "fifth");
+  expect_sound();
+}
+
+// A page that is no tree page must not be found through a reference of a damaged tree.
+TEST_F(ContainerFile, ARootThatWasWrittenIsNoTreePage) {
+  page root = encode_root({});
+  root.stamp(7, first_extent_offset);
+  const page_ref ref{first_extent_offset, checksum_metadata(root.bytes())};
+  std::unique_ptr<open_file> file;
+  ASSERT_GE(files.open(path, open_access::write, file), 0);
+  write_all(*file, ref.offset, root.bytes(), path);
+  page_cache cache;
+  page_reader reader(*file, path, cache, ref.offset + page_bytes);
+  reader.keep_written(ref, root);
+  EXPECT_EQ(code_of([&] { reader.load_page(ref); }), errc::corrupt);
+  EXPECT_TRUE(cache.find_root(7, ref));
+  EXPECT_FALSE(cache.find_root(8, ref)) << "a root page belongs to one generation";
 }
 
 TEST_F(ContainerFile, LongValuesShowNoOldBytesBehindThem) {

@@ -280,6 +280,11 @@ class recorded_file final : public open_file {
     return 0;
   }
 
+  bool has_space_for(std::uint64_t offset, std::uint64_t bytes) noexcept override {
+    const auto entered = in_.enter();
+    return offset + bytes <= node_->bytes.size();
+  }
+
   os_result punch(std::uint64_t offset, std::uint64_t bytes) noexcept override {
     const auto entered = in_.enter();
     if (const auto failed = in_.begin_call("punch")) return *failed;
@@ -494,6 +499,7 @@ std::optional<os_result> recording_file_system::begin_call(const char* name, boo
   }
   if (before_each_call) before_each_call();
   const std::uint64_t number = calls_++;
+  ++calls_by_name_[name];
   partial_now_ = false;
   if (!can_fail || !fault_at_ || (lasting_ ? number < *fault_at_ : number != *fault_at_))
     return std::nullopt;

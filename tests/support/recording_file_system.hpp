@@ -72,6 +72,12 @@ class recording_file_system final : public format::file_system {
   /// The number of calls so far, through this object and its open files.
   std::uint64_t calls() const noexcept { return calls_; }
 
+  /// The number of calls of that name, as open_file names it ("sync" stands for sync_data).
+  std::uint64_t calls_of(const std::string& name) const {
+    const auto found = calls_by_name_.find(name);
+    return found != calls_by_name_.end() ? found->second : 0;
+  }
+
   /// Call number `number` (counted from 0, as calls() does) fails; if `lasting`, every later call
   /// that can fail does too.
   void fail_call(std::uint64_t number, fault how, int error_number = 0, bool lasting = false);
@@ -220,6 +226,7 @@ class recording_file_system final : public format::file_system {
   std::vector<std::size_t> wakes_;
   int open_files_ = 0;
   std::uint64_t calls_ = 0;
+  std::map<std::string, std::uint64_t> calls_by_name_;
   std::optional<std::uint64_t> fault_at_;
   fault fault_ = fault::none;
   int error_number_ = 0;

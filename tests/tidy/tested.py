@@ -68,8 +68,6 @@ THROUGH = {
         "posix_file_system": ("tests/format/process_test.cpp", "everything that tests do not simulate"),
     },
     "src/format/pages": {
-        "page_cache": ("tests/format/container_file_test.cpp", "pages that are read once"),
-        "page_reader": ("tests/format/damage_test.cpp", "pages that are damaged"),
         "tree_changes": ("tests/format/tree_test.cpp", "how a tree is changed"),
     },
     "src/format/space": {
@@ -199,7 +197,6 @@ THROUGH = {
         "earlier_handlers": ("tests/storage/fault_guard_test.cpp", "handlers of the host program"),
     },
     "src/storage/files": {
-        "file_space": ("tests/storage/mapped_file_test.cpp", "reserved space, full disks"),
         "partial_path": ("tests/storage/mapped_file_test.cpp", "files that are replaced"),
     },
     "src/storage/mapped": {

@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 
@@ -13,6 +14,18 @@ namespace shale::format {
 
 using bytes_view = std::span<const std::byte>;
 using bytes_span = std::span<std::byte>;
+
+/// Whether both have the same bytes. std::equal would compare one byte at a time.
+inline bool same_bytes(bytes_view a, bytes_view b) noexcept {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
+}
+
+/// Whether all bytes are 0.
+inline bool all_zero(bytes_view bytes) noexcept {
+  if (bytes.empty()) return true;
+  // Each byte equals the next one, and the first one is 0.
+  return bytes[0] == std::byte{0} && same_bytes(bytes.first(bytes.size() - 1), bytes.subspan(1));
+}
 
 /// A range of bytes of the file. `bytes` counts the bytes that are used. The space that the extent
 /// takes up is rounded up to the granule of its kind (docs/container-format.md, "Extents").

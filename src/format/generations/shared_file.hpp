@@ -13,6 +13,7 @@
 #include "format/os/pins.hpp"
 #include "format/pages/page_cache.hpp"
 #include "format/pages/page_reader.hpp"
+#include "format/space/remembered_space.hpp"
 #include "storage/files/write_back_record.hpp"
 
 namespace shale::format {
@@ -36,6 +37,7 @@ struct shared_file {
 
   /// What the last writer of this object knows.
   durable_slots durable;
+  remembered_space unused;
 
   /// Set if the file was opened for writing. It has failed once a write or a sync has failed.
   std::shared_ptr<shale::detail::write_back_record> write_back;

@@ -58,7 +58,7 @@ header decode_header(const header_page& page, const std::string& path) {
   header fields;
   std::memcpy(fields.id.bytes.data(), page.data() + uuid_at, fields.id.bytes.size());
   // Version 1 fixes all other fields.
-  if (encode_header(fields) != page)
+  if (!same_bytes(encode_header(fields), page))
     throw error(errc::corrupt, "the header contradicts its version",
                 {"file " + path + ", header page, byte 0"});
   return fields;

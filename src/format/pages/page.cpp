@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 
 namespace shale::format {
@@ -16,10 +15,6 @@ std::string_view as_text(const std::byte* address, std::size_t bytes) noexcept {
 
 void copy(std::byte* to, std::string_view text) noexcept {
   if (!text.empty()) std::memcpy(to, text.data(), text.size());
-}
-
-bool all_zero(bytes_view bytes) noexcept {
-  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
 }  // namespace

@@ -21,4 +21,16 @@ void page_cache::insert(const page_ref& ref, std::shared_ptr<const page> verifie
   }
 }
 
+std::optional<root_fields> page_cache::find_root(std::uint64_t generation, const page_ref& ref) {
+  const std::lock_guard lock(mutex_);
+  if (!root_ || root_->generation != generation || root_->ref != ref) return std::nullopt;
+  return root_->fields;
+}
+
+void page_cache::insert_root(std::uint64_t generation, const page_ref& ref,
+                             const root_fields& verified) {
+  const std::lock_guard lock(mutex_);
+  root_.emplace(root_entry{generation, ref, verified});
+}
+
 }  // namespace shale::format

@@ -35,12 +35,18 @@ void page_reader::require_inside(const extent& range, std::uint64_t alignment,
        fmt::format("the generation's file ends at byte {}", end_of_file_)});
 }
 
+void page_reader::read_verified(const extent& range, const checksum128& checksum, const char* part,
+                                bytes_span into) {
+  require_inside(range, page_bytes, part);
+  read_exact(*file_, range.offset, into, *path_);
+  require_checksum(range, checksum, checksum_metadata(into), part);
+}
+
 std::vector<std::byte> page_reader::load_verified(const extent& range, const checksum128& checksum,
                                                   const char* part) {
   require_inside(range, page_bytes, part);
   std::vector<std::byte> bytes(range.bytes);
-  read_exact(*file_, range.offset, bytes, *path_);
-  require_checksum(range, checksum, checksum_metadata(bytes), part);
+  read_verified(range, checksum, part, bytes);
   return bytes;
 }
 
@@ -61,13 +67,23 @@ void page_reader::scan(const extent& range, const checksum128& checksum, const c
 
 std::shared_ptr<const page> page_reader::load_page(const page_ref& ref) {
   if (auto cached = cache_->find(ref)) return cached;
-  const auto bytes = load_verified({ref.offset, page_bytes}, ref.checksum, "tree page");
+  std::byte bytes[page_bytes];
+  read_verified({ref.offset, page_bytes}, ref.checksum, "tree page", bytes);
   if (const auto problem = page::problem(bytes)) fail(ref, *problem);
   auto loaded = std::make_shared<const page>(bytes);
   if (loaded->offset() != ref.offset)
     fail(ref, fmt::format("it was written for byte {}", loaded->offset()));
   cache_->insert(ref, loaded);
   return loaded;
+}
+
+// A root page is not a tree page, so the cache does not hold it as one: a reference of a hostile tree
+// could lead to it.
+void page_reader::keep_written(const page_ref& ref, const page& written) {
+  if (written.kind() != page_kind::root)
+    return cache_->insert(ref, std::make_shared<page>(written));
+  if (const auto fields = decode_root(written, written.generation(), ref.offset))
+    cache_->insert_root(written.generation(), ref, *fields);
 }
 
 std::vector<std::byte> page_reader::load_overflow(const overflow_ref& ref) {
@@ -93,10 +109,14 @@ root_fields page_reader::load_root(const superblock& fields) {
   if (size < fields.end_of_file)
     refuse(fmt::format("the file has {} bytes, the generation needs {}: it was truncated", size,
                        fields.end_of_file));
+  const page_ref root{fields.root.offset, fields.root_checksum};
+  if (const auto cached = cache_->find_root(fields.generation, root)) return *cached;
   try {
-    const auto bytes = load_verified(fields.root, fields.root_checksum, "root page");
+    std::byte bytes[page_bytes];
+    read_verified(fields.root, fields.root_checksum, "root page", bytes);
     const auto decoded = decode_root(page(bytes), fields.generation, fields.root.offset);
     if (!decoded) refuse("its root page does not have the form of a root page");
+    cache_->insert_root(fields.generation, root, *decoded);
     return *decoded;
   } catch (error& failed) {
     if (failed.code() == errc::corrupt) failed.add_detail("restore the file from a copy");

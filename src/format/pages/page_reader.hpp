@@ -44,6 +44,9 @@ class page_reader final : public page_source {
   void scan(const extent& range, const checksum128& checksum, const char* part,
             const std::function<void(bytes_view piece)>& body);
 
+  /// A writer has written this page there: it need not be read and verified later.
+  void keep_written(const page_ref& ref, const page& written);
+
   std::uint64_t end_of_file() const noexcept { return end_of_file_; }
 
   /// Moves the end of the file. A transaction calls it, because it reads back long values that it
@@ -51,6 +54,8 @@ class page_reader final : public page_source {
   void extend(std::uint64_t end_of_file) noexcept { end_of_file_ = end_of_file; }
 
  private:
+  void read_verified(const extent& range, const checksum128& checksum, const char* part,
+                     bytes_span into);
   void require_checksum(const extent& range, const checksum128& stored, const checksum128& computed,
                         const char* part) const;
   void require_inside(const extent& range, std::uint64_t alignment, const char* part) const;

@@ -1,7 +1,5 @@
 #include "format/pages/root_page.hpp"
 
-#include <algorithm>
-
 #include "format/bytes/byte_order.hpp"
 
 namespace shale::format {
@@ -33,8 +31,7 @@ std::optional<root_fields> decode_root(const page& root, std::uint64_t generatio
   fields.array_count = load<std::uint64_t>(root.body() + array_count_at);
   page expected = encode_root(fields);
   expected.stamp(generation, offset);
-  const bytes_view have = root.bytes();
-  if (!std::equal(have.begin(), have.end(), expected.bytes().begin())) return std::nullopt;
+  if (!same_bytes(root.bytes(), expected.bytes())) return std::nullopt;
   return fields;
 }
 

@@ -5,7 +5,8 @@
 // Invariants
 //   tree.1  a page that a committed generation refers to is never changed: changing it copies it,
 //           and its place is released
-//   tree.2  every page is verified against the checksum in its parent before any byte of it is used
+//   tree.2  every page is verified against the checksum in its parent before any byte of it is used,
+//           unless this process wrote it
 //   tree.3  a child is one level below its parent, and its keys lie between its parent's
 //           separators: so a walk ends and meets each key once, also in a hostile file
 //   tree.4  changed pages stay in memory until `write`, which goes bottom-up: a page is written

@@ -34,14 +34,23 @@ std::uint64_t checked_end(std::uint64_t end_of_file) {
   return end_of_file;
 }
 
+unused_section section_of(const tree& map_tree, std::uint64_t end_of_file,
+                          generation_set protected_generations,
+                          std::optional<unused_section> remembered) {
+  if (!remembered) return unused_section(map_tree, end_of_file, std::move(protected_generations));
+  remembered->protect(std::move(protected_generations));
+  return *std::move(remembered);
+}
+
 }  // namespace
 
 space_map::space_map(tree& map_tree, std::uint64_t generation, std::uint64_t end_of_file,
-                     generation_set protected_generations)
+                     generation_set protected_generations, std::optional<unused_section> remembered)
     : map_tree_(&map_tree),
       generation_(generation),
       end_(checked_end(end_of_file)),
-      unused_(map_tree, end_of_file, std::move(protected_generations)) {}
+      unused_(section_of(map_tree, end_of_file, std::move(protected_generations),
+                         std::move(remembered))) {}
 
 // Takes new space at the end of the file. Free space that ends there becomes part of it.
 extent space_map::grow(std::uint64_t bytes, std::uint64_t alignment) {

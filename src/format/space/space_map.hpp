@@ -7,8 +7,8 @@
 //   unused  free ranges, and freed ranges: used by the generations of their life [born, freed) only
 //
 // A transaction may reuse a freed range once no protected generation lies in its life (space.2). At
-// its beginning it reads the unused section, and turns such ranges into free ones. During the
-// transaction, changes are kept in memory: allocated ranges, released ranges, and the offsets that
+// its beginning it reads the unused section, or has it from the transaction before
+// (remembered_space), and turns such ranges into free ones. During the transaction, changes are kept in memory: allocated ranges, released ranges, and the offsets that
 // differ from the tree. `write_changes` writes them into the tree at the end. The live section,
 // which may be long, is read only at the ranges that are released.
 //
@@ -24,6 +24,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -39,10 +40,12 @@ namespace shale::format {
 class space_map {
  public:
   /// `map_tree` is the map's tree as of the base generation, whose file ends at `end_of_file`; its
-  /// sink must pass releases on to `release` here. Reads the unused section.
+  /// sink must pass releases on to `release` here. `remembered` is the map's unused section, if it
+  /// is known; otherwise it is read.
   /// Throws   corrupt (also an end that is no multiple of 64 bytes), io
   space_map(tree& map_tree, std::uint64_t generation, std::uint64_t end_of_file,
-            generation_set protected_generations);
+            generation_set protected_generations,
+            std::optional<unused_section> remembered = std::nullopt);
 
   /// The end of the new generation's file.
   std::uint64_t end_of_file() const noexcept { return end_; }
@@ -81,6 +84,10 @@ class space_map {
   /// released.
   /// Throws   corrupt (a released range is not live in the map), io
   void write_changes();
+
+  /// The unused section as `write_changes` has left it, for the next transaction. Nothing else may
+  /// be called afterwards.
+  unused_section&& take_unused() noexcept { return std::move(unused_); }
 
  private:
   bool enter_released();

@@ -11,7 +11,7 @@
 
 namespace shale::format {
 
-// Every transaction reads the whole section, so free ranges are appended in the order of the tree.
+// The whole section is read, so free ranges are appended in the order of the tree.
 // Ranges that touch become one range; the entries of such a run are written anew later, and so are
 // those of ranges that become free.
 unused_section::unused_section(const tree& map_tree, std::uint64_t end_of_file,
@@ -21,6 +21,7 @@ unused_section::unused_section(const tree& map_tree, std::uint64_t end_of_file,
   byte_interval run{};  // free space that is not appended yet
   for (auto cursor = map_tree.seek(space_key(space_section::unused, 0)); cursor.valid();
        cursor.next()) {
+    ++entries_read_;
     const auto record = decode_space_record(cursor.key(), cursor.short_value(), end_of_file);
     if (!record || record->offset < previous_end)
       throw error(errc::corrupt, "the space map is damaged",
@@ -42,6 +43,20 @@ unused_section::unused_section(const tree& map_tree, std::uint64_t end_of_file,
     run = {record->offset, end};
   }
   if (run.end != 0) free_.append(run.first, run.end);
+}
+
+void unused_section::protect(generation_set protected_generations) {
+  protected_ = std::move(protected_generations);
+  for (auto range = freed_.begin(); range != freed_.end();) {
+    const auto& [first, entry] = *range;
+    if (protected_.overlaps(entry.born, entry.freed)) {  // space.2
+      ++range;
+      continue;
+    }
+    touched_.insert(first);
+    free_.add(first, first + entry.bytes);
+    range = freed_.erase(range);
+  }
 }
 
 void unused_section::add_freed(std::uint64_t first, std::uint64_t end, std::uint64_t born,

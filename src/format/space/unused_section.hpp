@@ -2,6 +2,8 @@
 // ranges, which the generation does not use but older generations may still read.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -22,7 +24,19 @@ class unused_section {
   unused_section(const tree& map_tree, std::uint64_t end_of_file,
                  generation_set protected_generations);
 
+  /// Goes on with the section as the last transaction has left it: freed ranges whose life holds no
+  /// protected generation any more become free.
+  /// Cost     O(freed ranges), and O(log n) for each that becomes free
+  void protect(generation_set protected_generations);
+
   free_ranges& free_space() noexcept { return free_; }
+
+  /// The number of free and freed ranges.
+  std::size_t range_count() const noexcept { return free_.ranges().size() + freed_.size(); }
+
+  /// The number of entries that all objects of the process have read so far. It measures the cost of
+  /// making them.
+  static std::uint64_t entries_read() noexcept { return entries_read_; }
 
   /// Adds a range that is used by the generations from `born` to the one before `freed`. It is
   /// joined with freed ranges of the same life that touch it.
@@ -34,6 +48,8 @@ class unused_section {
   bool enter_into(tree& map_tree);
 
  private:
+  static inline std::atomic<std::uint64_t> entries_read_ = 0;
+
   generation_set protected_;
   free_ranges free_;
   std::map<std::uint64_t, space_entry> freed_;

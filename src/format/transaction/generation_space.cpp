@@ -20,7 +20,8 @@ generation_space::generation_space(shared_file& file, page_reader& reader, page_
       reader_(&reader),
       generation_(generation),
       map_tree_(tree_kind::space, reader, map, this),
-      map_(map_tree_, generation, reader.end_of_file(), std::move(protected_generations)),
+      map_(map_tree_, generation, reader.end_of_file(), std::move(protected_generations),
+           file.unused.take(map)),
       size_before_(size_bytes(*file.data, file.path)) {}
 
 // ---- the file's length --------------------------------------------------------------------------
@@ -58,8 +59,25 @@ void generation_space::forget_old_pages() {
 void generation_space::clear_last_page(const extent& chunk) const {
   const std::uint64_t page = chunk.end() / page_bytes * page_bytes;
   if (page == chunk.end() || page < chunk.offset || page >= size_before_) return;
-  static constexpr std::byte zeros[page_bytes] = {};
-  write_all(*file_->data, page, zeros, file_->path);
+  write_zeros(page, page + page_bytes);
+}
+
+void generation_space::write_zeros(std::uint64_t first, std::uint64_t end) const {
+  static constexpr std::byte zeros[16 * page_bytes] = {};
+  for (std::uint64_t length = 0; first < end; first += length) {
+    length = std::min<std::uint64_t>(sizeof zeros, end - first);
+    write_all(*file_->data, first, bytes_view(zeros).first(length), file_->path);
+  }
+}
+
+// Makes a range of whole pages read as zeros. A file system records a hole, and then new blocks, in
+// its journal, which takes it longer than writing a MiB.
+void generation_space::clear(const extent& range) const {
+  constexpr std::uint64_t written_bytes_max = 1u << 20;
+  if (range.bytes <= written_bytes_max) return write_zeros(range.offset, range.end());
+  const os_result result =
+      uninterrupted([&] { return file_->data->punch(range.offset, range.bytes); });
+  if (result < 0) throw failure("cannot clear space of the file", result, file_->path);
 }
 
 // ---- extents ----------------------------------------------------------------------------------
@@ -76,8 +94,9 @@ decltype(auto) generation_space::change_space(Body&& body) {
   }
 }
 
-// An allocation has two steps. First the space map finds a range. Then the range is punched and
-// reserved in the file, so that it reads as zeros and later stores cannot fail for lack of space.
+// An allocation has two steps. First the space map finds a range. Then the range is cleared, as far
+// as the caller does not write it, and reserved in the file, so that later stores cannot fail for
+// lack of space. If the caller writes all of it and the file has its space, nothing is left to do.
 // The second step can fail, for example on a full device. Everything is undone in reverse then:
 //   1. The range is punched. A failed reservation may keep part of the space; this returns it to
 //      the device.
@@ -85,7 +104,7 @@ decltype(auto) generation_space::change_space(Body&& body) {
 //      for it, the end moves back. Otherwise a failed call would make the next generation longer.
 //   3. `unclaimed_` forgets the range.
 // The transaction stays usable, and the caller gets the error of the file system.
-extent generation_space::allocate(std::uint64_t bytes) {
+extent generation_space::allocate(std::uint64_t bytes, std::uint64_t overwritten) {
   if (bytes == 0) return {};
   const std::uint64_t end_before = map_.end_of_file();
   const std::uint64_t whole = page_space(bytes);
@@ -100,12 +119,11 @@ extent generation_space::allocate(std::uint64_t bytes) {
     // The range may hold old bytes of a freed range or of a killed transaction.
     const std::uint64_t size = require_no_loss();
     forget_old_pages();
-    if (found.offset < size) {
-      const os_result result = uninterrupted(
-          [&] { return data.punch(found.offset, std::min(whole, size - found.offset)); });
-      if (result < 0) throw failure("cannot clear space of the file", result, path);
-    }
-    allocate_space(data, found.offset, whole, path);
+    const std::uint64_t end = found.offset + whole;
+    const std::uint64_t cleared = found.offset + overwritten / page_bytes * page_bytes;
+    if (cleared < std::min(end, size)) clear({cleared, std::min(end, size) - cleared});
+    if (size < end || !data.has_space_for(found.offset, whole))
+      allocate_space(data, found.offset, whole, path);
   } catch (...) {
     const os_result size = data.size();
     if (size > 0 && found.offset < static_cast<std::uint64_t>(size))
@@ -209,6 +227,10 @@ page_ref generation_space::write_map() {
   return map_tree_.write();
 }
 
+void generation_space::remember(const page_ref& map) noexcept {
+  file_->unused.keep(map, map_.take_unused());
+}
+
 void generation_space::release(const extent& range) {
   map_.release(range.offset, page_space(range.bytes));
 }
@@ -230,7 +252,9 @@ page_ref generation_space::write_page(page& made, std::uint64_t offset) {
   made.stamp(generation_, offset);
   write_all(*file_->data, offset, made.bytes(), file_->path);
   metadata_bytes_ += page_bytes;
-  return {offset, checksum_metadata(made.bytes())};
+  const page_ref written{offset, checksum_metadata(made.bytes())};
+  reader_->keep_written(written, made);
+  return written;
 }
 
 }  // namespace shale::format

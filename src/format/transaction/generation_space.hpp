@@ -38,9 +38,10 @@ class generation_space final : public page_sink {
 
   // ---- extents: allocated first, then claimed when something refers to them, or given back ------
 
-  /// Space for dense bytes or their checksums: aligned, reserved on the device, reading as zeros.
+  /// Space for dense bytes or their checksums: aligned, reserved on the device. The caller writes
+  /// the first `overwritten` bytes, whose old content is unspecified. The others read as zeros.
   /// Throws   out_of_space, io (also if the file has become shorter)
-  extent allocate(std::uint64_t bytes);
+  extent allocate(std::uint64_t bytes, std::uint64_t overwritten = 0);
 
   /// Space for one chunk's stored bytes, next to this transaction's other chunks. Its old content
   /// is unspecified.
@@ -88,6 +89,10 @@ class generation_space final : public page_sink {
   /// afterwards. Returns the map's root.
   page_ref write_map();
 
+  /// The generation is the base of the next transaction, or was published: keeps what that one
+  /// needs to know of the map with that root. Nothing else may be called afterwards.
+  void remember(const page_ref& map) noexcept;
+
   // page_sink
   void release(const extent& range) override;
   overflow_ref store_overflow(bytes_view value) override;
@@ -97,6 +102,8 @@ class generation_space final : public page_sink {
   std::uint64_t require_no_loss();
   void forget_old_pages();
   void clear_last_page(const extent& chunk) const;
+  void write_zeros(std::uint64_t first, std::uint64_t end) const;
+  void clear(const extent& range) const;
   template <class Body>
   decltype(auto) change_space(Body&& body);
 

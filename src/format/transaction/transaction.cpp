@@ -189,9 +189,9 @@ void transaction::resize(std::string_view name, const dims& shape,
 
 // ---- space and bytes --------------------------------------------------------------------------
 
-extent transaction::allocate(std::uint64_t bytes) {
+extent transaction::allocate(std::uint64_t bytes, std::uint64_t overwritten) {
   require_consistent();
-  return parts_->space.allocate(bytes);
+  return parts_->space.allocate(bytes, overwritten);
 }
 
 extent transaction::allocate_chunk(std::uint64_t stored_bytes) {
@@ -319,6 +319,7 @@ std::uint64_t transaction::commit(const commit_steps& during) {
     self.held_writer.sync_data();
     if (during.after_sync) during.after_sync();
     self.held_writer.publish(next);
+    self.space.remember(self.root.space);
     self.active = false;
     if (during.before_release) during.before_release(commit_outcome::durable);
     self.held_writer.announce_and_release(next);
@@ -368,6 +369,7 @@ void transaction::hand_over() {
     throw error(errc::invalid_argument, "the generation is not written yet",
                 {"file " + self.held_writer.file().path});
   or_abort([&] { self.held_writer.hand_over(*self.unpublished); });
+  self.space.remember(self.root.space);
   self.active = false;
 }
 

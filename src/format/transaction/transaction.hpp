@@ -106,10 +106,11 @@ class transaction {
 
   // ---- space ------------------------------------------------------------------------------------
 
-  /// Space for dense bytes or their checksums: aligned, reserved on the device, reading as zeros.
+  /// Space for dense bytes or their checksums: aligned, reserved on the device. The caller writes
+  /// the first `overwritten` bytes, whose old content is unspecified. The others read as zeros.
   /// Commit gives back extents that no record refers to.
   /// Throws   out_of_space, io
-  extent allocate(std::uint64_t bytes);
+  extent allocate(std::uint64_t bytes, std::uint64_t overwritten = 0);
 
   /// Space for one chunk's stored bytes, 64-byte aligned, next to this transaction's other chunks;
   /// its old content is unspecified. Commit gives back extents that no index entry refers to.

@@ -375,9 +375,9 @@ std::optional<error> writer::overwritten() const {
                  {"file " + path, problem, "nothing was published: open it anew",
                   "replace a container by renaming another file, never by copying over it"});
   };
-  if (first != encode_header({file_->id}))
+  if (!same_bytes(first, encode_header({file_->id})))
     return lost("its header is not the one that the transaction began with");
-  if (now[0].sector != both_[0].sector || now[1].sector != both_[1].sector)
+  if (!same_bytes(now[0].sector, both_[0].sector) || !same_bytes(now[1].sector, both_[1].sector))
     return lost("its superblocks are not those that the transaction began with");
   if (!has_mark(data, mark_, path)) return lost("the transaction's mark is gone");
   return std::nullopt;

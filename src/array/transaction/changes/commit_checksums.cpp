@@ -37,7 +37,7 @@ void store_checksums(transaction_state& owner, written_array& array) {
   for (std::size_t i = 0; i < sums.size(); ++i) format::store(stored.data() + i * 8, sums[i]);
   state.lock();
   auto& dense = record->dense();
-  dense.checksums = inner.allocate(stored.size());
+  dense.checksums = inner.allocate(stored.size(), stored.size());
   inner.write(dense.checksums.offset, stored);
   dense.checksums_checksum = format::checksum_metadata(stored);
   inner.put(*record);

@@ -67,9 +67,9 @@ dense_resize::dense_resize(transaction_state& owner, written_array& array, const
   if (array.shared && array.shared->sums) sums_ = array.shared->sums;
 }
 
-void dense_resize::allocate(std::uint64_t bytes) {
+void dense_resize::allocate(std::uint64_t bytes, std::uint64_t copied) {
   const auto state = owner_.locks.lock_state();
-  fresh_ = owner_.inner->allocate(bytes);
+  fresh_ = owner_.inner->allocate(bytes, copied);
   owner_.inner->prepare_mapped_write(fresh_);
 }
 
@@ -95,7 +95,7 @@ void dense_resize::prepare() {
 
 void dense_resize::extend() {
   kept_ = bytes_before_ / unit_bytes * unit_bytes;
-  allocate(bytes_after_ - kept_);
+  allocate(bytes_after_ - kept_, bytes_before_ - kept_);
   if (kept_ < bytes_before_) copy_unit(bytes_before_);
 }
 
@@ -109,7 +109,7 @@ void dense_resize::cut() {
   kept_ = unit;
   const std::uint64_t read_end =
       std::min(bytes_before_, shale::detail::align_up(bytes_after_, format::dense_segment_bytes));
-  allocate(bytes_after_ - kept_);
+  allocate(bytes_after_ - kept_, bytes_after_ - kept_);
   copy_unit(read_end);
 }
 

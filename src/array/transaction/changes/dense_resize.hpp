@@ -57,7 +57,7 @@ class dense_resize {
   void give_back() noexcept;
 
  private:
-  void allocate(std::uint64_t bytes);
+  void allocate(std::uint64_t bytes, std::uint64_t copied = 0);
   void extend();
   void cut();
   void compare_all() const;

@@ -62,7 +62,8 @@ std::vector<moved_bytes> unit_copies::allocate(const std::vector<byte_interval>&
   moved.reserve(ranges.size());
   try {
     for (const byte_interval& range : ranges) {
-      moved.push_back({range, owner_.inner->allocate(range.end - range.first)});
+      const std::uint64_t bytes = range.end - range.first;
+      moved.push_back({range, owner_.inner->allocate(bytes, bytes)});
       owner_.inner->prepare_mapped_write(moved.back().to);
     }
   } catch (...) {
