@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,9 +25,9 @@ constexpr std::uint64_t mib = 1u << 20;
 class FileSpace : public testing::Test {
  protected:
   FileSpace() : file(::open(path.c_str(), O_RDWR | O_CREAT, 0600)) {
-    fiemap request{};
-    request.fm_length = mib;
-    is_told = ::ioctl(file, FS_IOC_FIEMAP, &request) == 0;
+    alignas(fiemap) std::byte request[sizeof(fiemap)] = {};
+    reinterpret_cast<fiemap*>(request)->fm_length = mib;
+    is_told = ::ioctl(file, FS_IOC_FIEMAP, request) == 0;
   }
   ~FileSpace() override { ::close(file); }
 

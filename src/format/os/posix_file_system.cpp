@@ -23,10 +23,10 @@
 #include "format/os/posix_calls.hpp"
 #include "format/os/posix_file.hpp"
 #include "storage/files/file_descriptor.hpp"
-#include "storage/system/file_facts.hpp"
 #include "storage/files/folder_sync.hpp"
 #include "storage/files/opening.hpp"
 #include "storage/files/partial_path.hpp"
+#include "storage/system/file_facts.hpp"
 
 namespace shale::format {
 namespace {

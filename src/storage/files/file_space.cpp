@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
-#include <new>
 
 #include "shale/error.hpp"
 #include "storage/files/file_descriptor.hpp"
@@ -120,7 +119,7 @@ bool has_space(int descriptor, std::uint64_t from, std::uint64_t to) noexcept {
       FIEMAP_EXTENT_LAST | FIEMAP_EXTENT_UNWRITTEN | FIEMAP_EXTENT_MERGED;
   if (is_beyond_limit(to)) return false;
   alignas(fiemap) std::byte answer[sizeof(fiemap) + pieces_max * sizeof(fiemap_extent)] = {};
-  auto* const map = new (answer) fiemap{};
+  auto* const map = reinterpret_cast<fiemap*>(answer);
   map->fm_start = from;
   map->fm_length = to - from;
   map->fm_extent_count = pieces_max;

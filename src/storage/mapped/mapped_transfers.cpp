@@ -7,8 +7,8 @@
 #include <mutex>
 #include <optional>
 
-#include "storage/system/file_facts.hpp"
 #include "storage/mapped/mapped_block.hpp"
+#include "storage/system/file_facts.hpp"
 
 namespace shale::detail {
 
