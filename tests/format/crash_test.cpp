@@ -197,7 +197,9 @@ TEST(Commit, SurvivesDeathAfterAFailedSync) {
       files.fail_call(start + death, fault::death);
       more = test::code_of([&] { test::commit_step(writer, 2, state); }) != errc{};
     }
-    for (int sample = 0; sample < test::repeats(8); ++sample)
+    // One call matters, the write of the other slot, and only cuts that lose one sector and keep
+    // another one there. One in four does.
+    for (int sample = 0; sample < test::repeats(32); ++sample)
       ASSERT_GE(look(files.after_power_cut(&random), path).generation, 2u) << "call " << death;
   }
 }
