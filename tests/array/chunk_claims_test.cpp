@@ -10,6 +10,8 @@
 #include <optional>
 #include <thread>
 
+#include "array/elements/chunk_store.hpp"
+#include "array/elements/chunk_tiles.hpp"
 #include "array/test_support.hpp"
 #include "shale/container.hpp"
 #include "shale/executor.hpp"
@@ -55,6 +57,60 @@ class ChunkClaims : public test::fresh_container {
     for (auto& thread : threads) thread.join();
   }
 };
+
+// A chunk whose bytes are wrong at the first reads, as if other threads had used its old space.
+class overwritten_chunk final : public arrays::chunk_store {
+ public:
+  overwritten_chunk(int wrong_reads, bool space_is_taken)
+      : wrong_reads_(wrong_reads), space_is_taken_(space_is_taken) {
+    entry_.stored_bytes = 16;
+    entry_.flags = format::chunk_flag_raw;
+  }
+
+  std::optional<format::chunk_entry> find(std::uint64_t) const override { return entry_; }
+  void read(const format::chunk_entry&, format::bytes_span into) const override {
+    ++reads;
+    if (space_is_taken_) ++taken_;
+    if (reads <= wrong_reads_) throw error(errc::corrupt, "checksum mismatch");
+    std::fill(into.begin(), into.end(), std::byte{1});
+  }
+  std::uint64_t times_space_taken() const override { return taken_; }
+  int descriptor() const noexcept override { return -1; }
+
+  mutable int reads = 0;
+
+ private:
+  int wrong_reads_;
+  bool space_is_taken_;
+  mutable std::uint64_t taken_ = 7;
+  format::chunk_entry entry_;
+};
+
+// The entry is the same each time: a chunk that is replaced twice may be back at its old place.
+TEST(ReplacedChunk, IsReadAgainOnlyIfItsBytesMayHaveChanged) {
+  format::array_record record;
+  record.dtype = dtype::int32;
+  record.shape = {4};
+  record.fill_value.resize(4);
+  record.layout = format::chunked_layout{};
+  record.chunked().chunk_shape = {4};
+  record.chunked().grid_capacity = {1};
+  const auto load = [&](const std::shared_ptr<overwritten_chunk>& store) {
+    const tensor values = tensor::zeros({4}, dtype::int32);
+    const errc code = code_of([&] { arrays::chunk_tiles("'a'", record, store).load({0}, values); });
+    EXPECT_EQ(values.at({3}), scalar(code == errc{} ? 0x01010101 : 0));
+    return code;
+  };
+  const auto overwritten = std::make_shared<overwritten_chunk>(3, true);
+  EXPECT_EQ(load(overwritten), errc{});
+  EXPECT_EQ(overwritten->reads, 4);
+  const auto damaged = std::make_shared<overwritten_chunk>(1, false);
+  EXPECT_EQ(load(damaged), errc::corrupt);
+  EXPECT_EQ(damaged->reads, 1);
+  const auto both = std::make_shared<overwritten_chunk>(1'000'000, true);
+  EXPECT_EQ(load(both), errc::corrupt);
+  EXPECT_LE(both->reads, 1000);
+}
 
 TEST_F(ChunkClaims, OneThreadAtATimeHasAChunk) {
   arrays::chunk_claims claims;

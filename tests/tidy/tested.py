@@ -15,8 +15,6 @@ THROUGH = {
     "src/array/elements": {
         "appended_part": ("tests/array/growth_test.cpp", "appends along every axis"),
         "chunk_places": ("tests/array/part_write_test.cpp", "every region and step"),
-        "chunk_store": ("tests/array/chunked_array_test.cpp", "chunks written and read"),
-        "chunk_tiles": ("tests/array/chunked_array_test.cpp", "expressions over chunks"),
         "dense_bytes": ("tests/array/dense_array_test.cpp", "mapped and read arrays"),
         "mapped_checksums": ("tests/array/mapped_checksums_test.cpp", "comparing while reading"),
         "prefetch": ("tests/array/chunked_array_test.cpp", "expressions over chunks"),

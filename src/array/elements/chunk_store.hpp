@@ -23,6 +23,10 @@ class chunk_store {
   /// io.
   virtual void read(const format::chunk_entry& entry, format::bytes_span into) const = 0;
 
+  /// If this number stays the same, so do the bytes of every entry that `find` has returned. In a
+  /// generation they stay for ever.
+  virtual std::uint64_t times_space_taken() const { return 0; }
+
   /// The descriptor for read-ahead hints to the kernel; -1 if there is none.
   virtual int descriptor() const noexcept = 0;
 

@@ -104,11 +104,16 @@ void chunk_tiles::load(const dims& tile, const tensor& into) const {
 //
 // Readers of a transaction's chunks take no lock between `find` and `read`. Meanwhile another
 // thread may replace the chunk and reuse its old space, so that the checksum is wrong. In that case
-// the entry has changed, and the new one is tried. If the entry is the same, the bytes really are
-// damaged.
+// the transaction has taken space, and the chunk is looked up again. If it has not, the bytes really
+// are damaged. That the entry is still the same would not prove it: a chunk that is replaced by
+// itself twice may be back at its old place. Attempts are limited, because other threads may take
+// space all the time while the bytes are damaged.
 bool chunk_tiles::decode_stored(std::uint64_t number, const tensor& into) const {
-  auto entry = store_->find(number);
-  while (entry) {
+  constexpr int attempts_max = 100;
+  for (int attempt = 1;; ++attempt) {
+    const std::uint64_t taken = store_->times_space_taken();
+    const auto entry = store_->find(number);
+    if (!entry) return false;
     const auto staged = format::codec_workspace::of_this_thread().staging(
         static_cast<std::size_t>(entry->stored_bytes));
     try {
@@ -116,12 +121,11 @@ bool chunk_tiles::decode_stored(std::uint64_t number, const tensor& into) const 
       decode(staged, entry->flags, into, executor::current().pool());
       return true;
     } catch (const error& failure) {
-      const auto now = store_->find(number);
-      if (failure.code() != errc::corrupt || now == entry) throw;
-      entry = now;
+      if (failure.code() != errc::corrupt || attempt == attempts_max ||
+          store_->times_space_taken() == taken)
+        throw;
     }
   }
-  return false;
 }
 
 // Returns the elements of the tile, which the executor keeps decoded; nothing if the chunk is

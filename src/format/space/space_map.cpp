@@ -52,6 +52,11 @@ space_map::space_map(tree& map_tree, std::uint64_t generation, std::uint64_t end
       unused_(section_of(map_tree, end_of_file, std::move(protected_generations),
                          std::move(remembered))) {}
 
+void space_map::note_taken(std::uint64_t first, std::uint64_t end) {
+  fresh_.unite(first, end);
+  ++times_taken_;
+}
+
 // Takes new space at the end of the file. Free space that ends there becomes part of it.
 extent space_map::grow(std::uint64_t bytes, std::uint64_t alignment) {
   return grow_from(unused_.free_space().beginning_of(end_).value_or(end_), bytes, alignment);
@@ -68,7 +73,7 @@ extent space_map::grow_from(std::uint64_t tail, std::uint64_t bytes, std::uint64
   if (first < end_) unused_.free_space().take(first, end_);
   else unused_.free_space().add(end_, first);
   end_ = first + bytes;
-  fresh_.unite(first, end_);
+  note_taken(first, end_);
   return {first, bytes};
 }
 
@@ -77,7 +82,7 @@ extent space_map::take(std::uint64_t space, std::uint64_t alignment) {
   const auto first = unused_.free_space().find(space, alignment);
   if (!first) return grow(space, alignment);
   unused_.free_space().take(*first, *first + space);
-  fresh_.unite(*first, *first + space);
+  note_taken(*first, *first + space);
   return {*first, space};
 }
 
@@ -101,7 +106,7 @@ extent space_map::allocate_chunk(std::uint64_t stored_bytes) {
         end_ <= file_bytes_max - missing) {
       end_ += missing;
       chunks_end_ = end_;
-      fresh_.unite(end_ - missing, end_);
+      note_taken(end_ - missing, end_);
     } else {
       close_chunks();
       if (const auto first = unused_.free_space().find(pages, page_bytes)) {
@@ -110,7 +115,7 @@ extent space_map::allocate_chunk(std::uint64_t stored_bytes) {
         chunks_at_ = *first;
         chunks_end_ = std::min(range->second / page_bytes * page_bytes, most);
         unused_.free_space().take(chunks_at_, chunks_end_);
-        fresh_.unite(chunks_at_, chunks_end_);
+        note_taken(chunks_at_, chunks_end_);
       } else {
         const extent fresh = grow(pages, page_bytes);
         chunks_at_ = fresh.offset;
@@ -144,7 +149,7 @@ std::vector<std::uint64_t> space_map::allocate_pages(std::size_t count) {
       const auto [first, end] = *unused_.free_space().largest();
       const std::uint64_t stop = std::min(end, first + missing);
       unused_.free_space().take(first, stop);
-      fresh_.unite(first, stop);
+      note_taken(first, stop);
       use(first, stop);
       missing -= stop - first;
     }

@@ -73,6 +73,10 @@ class space_map {
   /// of this transaction was written there before the call.
   range_set take_fresh() noexcept { return std::exchange(fresh_, {}); }
 
+  /// How often a range came from free space or from the end of the file so far. While the number
+  /// stays, nothing of this transaction is written over a range that it has released.
+  std::uint64_t times_taken() const noexcept { return times_taken_; }
+
   /// Whether this transaction allocated all of the range and still has it.
   bool allocated_here(std::uint64_t offset, std::uint64_t bytes) const noexcept {
     return allocated_.contains(offset, offset + bytes);
@@ -93,6 +97,7 @@ class space_map {
   bool enter_released();
   bool enter_allocated();
   bool place_pages(bool at_end);
+  void note_taken(std::uint64_t first, std::uint64_t end);
   void close_chunks();
   extent take(std::uint64_t space, std::uint64_t alignment);
   extent grow(std::uint64_t bytes, std::uint64_t alignment);
@@ -102,8 +107,9 @@ class space_map {
   std::uint64_t generation_;
   std::uint64_t end_;
   unused_section unused_;
-  range_set allocated_;          // by this transaction
-  range_set fresh_;              // see take_fresh; may be free again
+  range_set allocated_;  // by this transaction
+  range_set fresh_;      // see take_fresh; may be free again
+  std::uint64_t times_taken_ = 0;
   range_set entered_;            // the part of `allocated_` that is in the tree
   range_set released_;           // of the base generation, not yet entered in the tree
   std::uint64_t chunks_at_ = 0;  // where the next chunk goes, up to chunks_end_

@@ -29,6 +29,9 @@ class generation_space final : public page_sink {
 
   std::uint64_t end_of_file() const noexcept { return map_.end_of_file(); }
 
+  /// How often space was taken so far (see space_map).
+  std::uint64_t times_taken() const noexcept { return map_.times_taken(); }
+
   /// Bytes of pages and long values written so far.
   std::uint64_t metadata_bytes() const noexcept { return metadata_bytes_; }
 

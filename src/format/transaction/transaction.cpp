@@ -160,6 +160,10 @@ std::optional<chunk_entry> transaction::find_chunk(std::string_view name,
   return parts_->arrays.find_chunk(name, number);
 }
 
+std::uint64_t transaction::times_space_taken() const noexcept {
+  return parts_->space.times_taken();
+}
+
 std::vector<numbered_chunk> transaction::chunks(std::string_view name, std::uint64_t first,
                                                 std::size_t limit) const {
   require_consistent();

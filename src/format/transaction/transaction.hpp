@@ -164,6 +164,10 @@ class transaction {
   /// Like the members of generation_view with these names, for the array as changed so far. Throws
   /// not_found, invalid_argument (a dense array).
   std::optional<chunk_entry> find_chunk(std::string_view name, std::uint64_t number) const;
+
+  /// How often the transaction has taken space so far. While the number stays, the bytes of every
+  /// entry that `find_chunk` has returned stay too, even if the chunk is replaced.
+  std::uint64_t times_space_taken() const noexcept;
   std::vector<numbered_chunk> chunks(std::string_view name, std::uint64_t first = 0,
                                      std::size_t limit = SIZE_MAX) const;
   void read_chunk(const chunk_entry& entry, bytes_span into) const;

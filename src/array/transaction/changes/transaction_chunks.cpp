@@ -23,6 +23,12 @@ void transaction_chunks::read(const format::chunk_entry& entry, format::bytes_sp
   owner_->inner->read_chunk(entry, into);
 }
 
+std::uint64_t transaction_chunks::times_space_taken() const {
+  const auto state = owner_->locks.lock_state();
+  owner_->require_chunks_active();
+  return owner_->inner->times_space_taken();
+}
+
 int transaction_chunks::descriptor() const noexcept {
   if (!owner_->locks.are_of_this_process()) return -1;
   const auto state = owner_->locks.lock_own_state();

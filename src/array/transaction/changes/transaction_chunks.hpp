@@ -20,6 +20,7 @@ class transaction_chunks final : public chunk_store {
 
   std::optional<format::chunk_entry> find(std::uint64_t number) const override;
   void read(const format::chunk_entry& entry, format::bytes_span into) const override;
+  std::uint64_t times_space_taken() const override;
   int descriptor() const noexcept override;
   bool writable() const noexcept override { return writable_; }
   const void* identity() const noexcept override { return array_.get(); }
