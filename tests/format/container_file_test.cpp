@@ -369,6 +369,22 @@ TEST_F(ContainerFile, AWriterReadsBackNoPageThatItWrote) {
   EXPECT_EQ(files.calls_of("pread") - before, 2u) << "the superblocks";
 }
 
+// Each call of the system costs time, and each separate run is a request of its own to the device.
+TEST_F(ContainerFile, TheNewPagesOfASmallCommitLieInOneRun) {
+  const auto change_note = [&](const char* text) {
+    commit([&](transaction& change) {
+      storyteller story(change, told);
+      if (!told.contains("a")) story.create_chunked("a");
+      story.note("a", "note", text);
+    });
+  };
+  for (int k = 0; k < 10; ++k) change_note("first");
+  const std::uint64_t before = files.calls_of("pwrite");
+  for (int k = 0; k < 10; ++k) change_note("second");
+  EXPECT_EQ(files.calls_of("pwrite") - before, 10u * 4)
+      << "each: the mark, the pages, the superblock, the word that wakes waiters";
+}
+
 // Reading the map at each beginning would cost more the more free ranges there are.
 TEST_F(ContainerFile, AWriterRemembersTheSpaceMap) {
   const auto change_note = [&](container_file& file, const char* text) {

@@ -309,6 +309,28 @@ TEST(SpaceMap, CountsAllOfARangeThatIsTakenAgainAsFresh) {
   EXPECT_TRUE(map.take_fresh().contains(chunk, chunk + 3 * page_bytes));
 }
 
+// A small commit asks for pages several times.
+TEST(SpaceMap, PlacesPagesBehindTheLastOnes) {
+  history file;
+  file.begin({});
+  const std::uint64_t small = file.allocate(2 * page_bytes);
+  file.allocate(page_bytes);
+  const std::uint64_t roomy = file.allocate(9 * page_bytes);
+  file.allocate(page_bytes);
+  const std::uint64_t larger = file.allocate(10 * page_bytes);
+  file.allocate(page_bytes);
+  file.release(small, 2 * page_bytes);
+  file.release(roomy, 9 * page_bytes);
+  file.release(larger, 10 * page_bytes);
+  space_map& map = *file.map;
+  using pages = std::vector<std::uint64_t>;
+  EXPECT_EQ(map.allocate_pages(2), (pages{roomy, roomy + page_bytes})) << "there is room for more";
+  EXPECT_EQ(map.allocate_pages(1), pages{roomy + 2 * page_bytes});
+  EXPECT_EQ(map.allocate_pages(7).front(), larger);
+  EXPECT_EQ(map.allocate_pages(2).front(), larger + 7 * page_bytes);
+  EXPECT_EQ(map.allocate_pages(6).front(), roomy + 3 * page_bytes);
+}
+
 TEST(SpaceMap, KeepsTransactionsOffEachOthersPages) {
   history file;
   file.begin({});

@@ -137,14 +137,18 @@ def source_of(compiled):
 
 
 class Compilation:
-    """How the build compiles a source: its words without the names of the source and of its object."""
+    """How the build compiles a source, or several as one: the words without the names of the source and of its
+    object."""
 
     def __init__(self, entry, root):
         words = shlex.split(entry["command"])
         at = words.index("-o")
+        file = pathlib.Path(entry["file"])
         self.object = words[at + 1]
         self.folder = entry["directory"]
-        self.path = os.path.relpath(entry["file"], root)
+        self.is_unit = file.parent.name == "Unity"
+        parts = re.findall(r'^#include "(.*)"', file.read_text(), re.M) if self.is_unit else [file]
+        self.paths = [os.path.relpath(part, root) for part in parts]
         self.words = [word for word in words[:at] + words[at + 2:] if word not in ("-c", entry["file"])]
 
     def command(self, source, target):
@@ -165,23 +169,25 @@ def compiled_alone(root):
 
 
 def units_of(root, build, paths):
-    """The compilations of the sources `paths`, in lists of those that are compiled as one: the ones that
-    would be in one unit of SHALE_UNITY."""
+    """The compilations of the sources `paths`, in lists of those that are compiled as one: the units of
+    SHALE_UNITY, or what would be in one of them."""
     alone = compiled_alone(root)
     alike = {}  # sources of a floor that are compiled with the same words, in the order of the build
     for entry in json.loads((build / "compile_commands.json").read_text()):
         each = Compilation(entry, root)
-        if each.path.startswith("src/"):
-            floor = each.path.split("/")[1]
-            key = (floor, *each.words, each.path if each.path in alone else "")
+        if each.paths[0].startswith("src/"):
+            floor = each.paths[0].split("/")[1]
+            by_itself = each.is_unit or each.paths[0] in alone
+            key = (floor, *each.words, each.object if by_itself else "")
             alike.setdefault(key, []).append(each)
     units = []
     for sources in alike.values():
         for first in range(0, len(sources), UNIT_SOURCES_MAX):
-            unit = [each for each in sources[first:first + UNIT_SOURCES_MAX] if each.path in paths]
+            unit = [each for each in sources[first:first + UNIT_SOURCES_MAX]
+                    if not paths.isdisjoint(each.paths)]
             if unit:
                 units.append(unit)
-    missing = paths - {each.path for unit in units for each in unit}
+    missing = paths - {path for unit in units for each in unit for path in each.paths}
     if missing:
         sys.exit(f"the build compiles no {', '.join(sorted(missing))}")
     return units
@@ -199,13 +205,16 @@ def build_program(root, build, ninja, jobs):
     launcher = ["ccache"] if shutil.which("ccache") else []
     objects = {}
     compilations = []
-    units = units_of(root, build, {each.file for each in MUTATIONS})
+    mutated = {each.file for each in MUTATIONS}
+    units = units_of(root, build, mutated)
     # The largest begin first.
-    for number, unit in enumerate(sorted(units, key=len, reverse=True)):
-        for each in unit:
-            write_if_other(scratch / each.path, mutate(root, each.path))
+    for number, unit in enumerate(sorted(units, key=lambda each: -sum(len(part.paths) for part in each))):
+        paths = [path for each in unit for path in each.paths]
+        for path in mutated.intersection(paths):
+            write_if_other(scratch / path, mutate(root, path))
         source = scratch / f"unit_{number}.cpp"
-        write_if_other(source, "".join(f'#include "{scratch / each.path}"\n' for each in unit))
+        write_if_other(source, "".join(f'#include "{(scratch if path in mutated else root) / path}"\n'
+                                       for path in paths))
         target = source.with_suffix(".o")
         objects |= {each.object: str(target) for each in unit}
         compilations.append((launcher + unit[0].command(source, target), unit[0].folder))

@@ -105,13 +105,14 @@ std::shared_ptr<arrays::shared_transaction> container::implementation::begin_ane
   for (int round = 0;; ++round) {
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady::now());
     auto inner = to.file.begin(std::max(left, milliseconds(0)));
-    // The writer lock is held, so the newest generation of this file is the transaction's base. But
-    // another copy of the container may have taken the name since the lock was taken.
-    auto base = reader->latest();
-    if (base.file() == inner.file() && base.generation() + 1 == inner.generation())
+    try {
+      auto base = inner.pin_base();
       return std::make_shared<arrays::shared_transaction>(reader, pipeline, std::move(inner),
                                                           std::move(base));
-    if (round == opening_rounds_max) throw format::name_changes_too_often(path);
+    } catch (const error&) {
+      // Another copy of the container may have taken the name since the writer lock was taken.
+      if (!inner.active() || inner.has_its_name() || round == opening_rounds_max) throw;
+    }
   }
 }
 

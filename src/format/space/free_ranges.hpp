@@ -24,6 +24,11 @@ class free_ranges {
   /// Removes a range that lies inside a free one.
   void take(std::uint64_t first, std::uint64_t end);
 
+  /// Whether every byte with first <= byte < end is free.
+  bool contains(std::uint64_t first, std::uint64_t end) const noexcept {
+    return ranges_.contains(first, end);
+  }
+
   /// The start of the smallest range that holds `bytes` (whole pages) at that alignment, which is a
   /// power of two.
   std::optional<std::uint64_t> find(std::uint64_t bytes, std::uint64_t alignment) const;

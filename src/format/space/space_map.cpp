@@ -17,6 +17,9 @@ namespace {
 // from the free ranges as a whole; `close_chunks` gives back the unused rest.
 constexpr std::uint64_t stretch_bytes_max = 8u << 20;
 
+// About as many pages as a small commit writes.
+constexpr std::uint64_t pages_of_commit_bytes = 8 * page_bytes;
+
 // In its first rounds, `write_changes` places pages where they fit best. In later rounds it appends
 // them to the file: this only lengthens one entry of the map, so it changes no further page.
 constexpr int fitting_rounds = 6;
@@ -134,27 +137,44 @@ void space_map::close_chunks() {
   chunks_at_ = chunks_end_ = 0;
 }
 
+// Where pages go that should lie in one run: behind the last ones, or else into free space with room
+// for the next ones too, or else where they just fit. Nothing if they fit nowhere.
+std::optional<std::uint64_t> space_map::place_for_run(std::uint64_t bytes) const {
+  const free_ranges& free = unused_.free_space();
+  if (free.contains(next_page_, next_page_ + bytes)) return next_page_;
+  if (const auto roomy = free.find(std::max(bytes, pages_of_commit_bytes), page_bytes))
+    return roomy;
+  return free.find(bytes, page_bytes);
+}
+
+// One contiguous run is best for the map, for reading, and for the device. If no free range is long
+// enough, pieces are used, but only if the free space is much larger than the request: else the
+// file grows.
 std::vector<std::uint64_t> space_map::allocate_pages(std::size_t count) {
   std::vector<std::uint64_t> pages;
   const auto use = [&](std::uint64_t first, std::uint64_t end) {
     allocated_.add(first, end);
     for (; first < end; first += page_bytes) pages.push_back(first);
+    next_page_ = end;
+  };
+  const auto use_free = [&](std::uint64_t first, std::uint64_t end) {
+    unused_.free_space().take(first, end);
+    note_taken(first, end);
+    use(first, end);
   };
   std::uint64_t missing = count * page_bytes;
-  const bool together = unused_.free_space().find(missing, page_bytes).has_value();
-  // One contiguous run is best for the map and for reading. If no run is long enough, pieces are
-  // used, but only if the free space is much larger than the request: else the file grows.
-  if (!together && unused_.free_space().page_total() >= 4 * missing) {
+  if (missing == 0) return pages;
+  if (const auto first = place_for_run(missing)) {
+    use_free(*first, *first + missing);
+  } else if (unused_.free_space().page_total() >= 4 * missing) {
     while (missing > 0) {
-      const auto [first, end] = *unused_.free_space().largest();
-      const std::uint64_t stop = std::min(end, first + missing);
-      unused_.free_space().take(first, stop);
-      note_taken(first, stop);
-      use(first, stop);
-      missing -= stop - first;
+      const auto [first_free, end] = *unused_.free_space().largest();
+      const std::uint64_t stop = std::min(end, first_free + missing);
+      use_free(first_free, stop);
+      missing -= stop - first_free;
     }
-  } else if (missing > 0) {
-    const extent run = take(missing, page_bytes);
+  } else {
+    const extent run = grow(missing, page_bytes);
     use(run.offset, run.end());
   }
   return pages;

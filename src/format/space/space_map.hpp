@@ -57,7 +57,7 @@ class space_map {
   /// Space for a chunk, next to the last one.
   extent allocate_chunk(std::uint64_t stored_bytes);
 
-  /// Single pages, together if possible.
+  /// Single pages. They lie side by side, and behind those of the call before, if there is space.
   std::vector<std::uint64_t> allocate_pages(std::size_t count);
 
   /// Gives back a range that the generation being made does not use. `bytes` is its length in the
@@ -98,6 +98,7 @@ class space_map {
   bool enter_allocated();
   bool place_pages(bool at_end);
   void note_taken(std::uint64_t first, std::uint64_t end);
+  std::optional<std::uint64_t> place_for_run(std::uint64_t bytes) const;
   void close_chunks();
   extent take(std::uint64_t space, std::uint64_t alignment);
   extent grow(std::uint64_t bytes, std::uint64_t alignment);
@@ -114,6 +115,7 @@ class space_map {
   range_set released_;           // of the base generation, not yet entered in the tree
   std::uint64_t chunks_at_ = 0;  // where the next chunk goes, up to chunks_end_
   std::uint64_t chunks_end_ = 0;
+  std::uint64_t next_page_ = 0;  // behind the last page that was allocated
 };
 
 }  // namespace shale::format

@@ -30,6 +30,7 @@ class unused_section {
   void protect(generation_set protected_generations);
 
   free_ranges& free_space() noexcept { return free_; }
+  const free_ranges& free_space() const noexcept { return free_; }
 
   /// The number of free and freed ranges.
   std::size_t range_count() const noexcept { return free_.ranges().size() + freed_.size(); }

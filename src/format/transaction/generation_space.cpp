@@ -22,7 +22,8 @@ generation_space::generation_space(shared_file& file, page_reader& reader, page_
       map_tree_(tree_kind::space, reader, map, this),
       map_(map_tree_, generation, reader.end_of_file(), std::move(protected_generations),
            file.unused.take(map)),
-      size_before_(size_bytes(*file.data, file.path)) {}
+      size_before_(size_bytes(*file.data, file.path)),
+      page_writes_(*file.data, file.path) {}
 
 // ---- the file's length --------------------------------------------------------------------------
 
@@ -208,23 +209,19 @@ void generation_space::reserve_rest_of_pages(const extent& mapped) const {
 // ---- pages ------------------------------------------------------------------------------------
 
 page_ref generation_space::write(tree& changed) {
-  require_no_loss();
   changed.place(map_.allocate_pages(changed.unplaced()));
-  forget_old_pages();
   return changed.write();
-}
-
-std::uint64_t generation_space::allocate_page() {
-  require_no_loss();
-  const std::uint64_t page = map_.allocate_pages(1).front();
-  forget_old_pages();
-  return page;
 }
 
 page_ref generation_space::write_map() {
   map_.write_changes();
-  forget_old_pages();
   return map_tree_.write();
+}
+
+void generation_space::write_pages() {
+  require_no_loss();
+  forget_old_pages();
+  page_writes_.write_all_waiting();
 }
 
 void generation_space::remember(const page_ref& map) noexcept {
@@ -250,7 +247,8 @@ overflow_ref generation_space::store_overflow(bytes_view value) {
 
 page_ref generation_space::write_page(page& made, std::uint64_t offset) {
   made.stamp(generation_, offset);
-  write_all(*file_->data, offset, made.bytes(), file_->path);
+  page_writes_.add(offset, made);
+  if (page_writes_.full()) write_pages();
   metadata_bytes_ += page_bytes;
   const page_ref written{offset, checksum_metadata(made.bytes())};
   reader_->keep_written(written, made);

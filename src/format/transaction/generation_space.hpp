@@ -12,6 +12,7 @@
 #include "format/pages/page_reader.hpp"
 #include "format/pages/tree.hpp"
 #include "format/space/space_map.hpp"
+#include "format/transaction/page_writes.hpp"
 
 namespace shale::format {
 
@@ -82,15 +83,23 @@ class generation_space final : public page_sink {
 
   // ---- pages ------------------------------------------------------------------------------------
 
+  // A page that was written need not have reached the file before `write_pages` returns. Until then
+  // it is read back from the cache of pages only.
+
   /// Gives places to all changed pages of a tree, and writes them. Returns the new root.
+  /// Throws   as write_pages
   page_ref write(tree& changed);
 
-  /// Throws   io (also if the file has become shorter)
-  std::uint64_t allocate_page();
+  std::uint64_t allocate_page() { return map_.allocate_pages(1).front(); }
 
   /// Enters everything into the space map and writes the map. Nothing may be taken or given back
   /// afterwards. Returns the map's root.
+  /// Throws   corrupt, and as write_pages
   page_ref write_map();
+
+  /// Writes the pages that wait, neighbours by one call.
+  /// Throws   out_of_space, io (also if the file has become shorter)
+  void write_pages();
 
   /// The generation is the base of the next transaction, or was published: keeps what that one
   /// needs to know of the map with that root. Nothing else may be called afterwards.
@@ -118,6 +127,7 @@ class generation_space final : public page_sink {
   std::uint64_t size_before_;                         // of the file, when the transaction began
   std::uint64_t size_seen_ = size_before_;            // at the last look
   std::map<std::uint64_t, std::uint64_t> unclaimed_;  // offset -> space
+  page_writes page_writes_;
   std::uint64_t metadata_bytes_ = 0;
   std::optional<errc> broken_;
 };

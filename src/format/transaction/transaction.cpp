@@ -264,6 +264,14 @@ void transaction::check_written() const { parts_->held_writer.check_written(); }
 
 const std::shared_ptr<writer>& transaction::writer_owner() const noexcept { return parts_->owner; }
 
+bool transaction::has_its_name() const noexcept {
+  const shared_file& file = parts_->held_writer.file();
+  file_identity named;
+  const os_result result =
+      uninterrupted([&] { return file.place.files().identify(file.place.name(), named); });
+  return result >= 0 && named == file.identity;
+}
+
 generation_view transaction::pin_base() const {
   require_active();
   const writer& held = parts_->held_writer;
@@ -298,6 +306,7 @@ superblock transaction::parts::write_generation() {
 
   page encoded = encode_root(root);
   const page_ref written = space.write_page(encoded, root_offset);
+  space.write_pages();
   superblock next;
   next.generation = generation;
   next.root = {written.offset, page_bytes};

@@ -72,6 +72,9 @@ class transaction {
   /// The writer, for `begin_on_written` and `writer::publish_written` after `commit_unpublished`.
   const std::shared_ptr<writer>& writer_owner() const noexcept;
 
+  /// Whether the container's name still leads to the transaction's file.
+  bool has_its_name() const noexcept;
+
   /// Pins the base generation, which may not be published (commit.10), while the transaction is
   /// active.
   /// Throws   io (the name leads to another file), busy (another program's lock), corrupt
