@@ -126,9 +126,9 @@ class transaction {
   /// are those of the array. Negative axes count from the back.
   /// Cost     as `resize`, and as `eval` of the values. Each chunk that gets new elements is stored
   ///          once. A chunk that has old elements too is read first. So an append of less than a
-  ///          chunk costs that chunk, and an append to a dense array along its first axis costs
-  ///          2 MiB at most. A reduction in the values is computed twice if the old extent is no
-  ///          multiple of the chunk's extent
+  ///          chunk costs that chunk. An append to a dense array along its first axis copies less
+  ///          than 64 KiB of it most times, and never more than 2 MiB. A reduction in the values is
+  ///          computed twice if the old extent is no multiple of the chunk's extent
   /// Throws   as `resize`; invalid_argument also for an axis that the array does not have, and for
   ///          values of another rank or other extents; as `eval`, and exceptions of the caller's
   ///          tile sources. Then the array has its old shape and elements. If they cannot be

@@ -44,7 +44,7 @@ TEST(TouchedUnits, ReachFromTheFirstElementToTheLast) {
     std::vector<index_t> positions;
     visit(view, 0, view.offset(), positions);
     const auto [first, last] = std::minmax_element(positions.begin(), positions.end());
-    const byte_interval units = touched_units(view, wide, array_bytes);
+    const byte_interval units = touched_units(view, wide, array_bytes, 0);
     ASSERT_EQ(units.first, static_cast<std::uint64_t>(*first / items_in_unit) * unit_bytes);
     ASSERT_EQ(units.end,
               std::min((static_cast<std::uint64_t>(*last / items_in_unit) + 1) * unit_bytes,
@@ -53,15 +53,53 @@ TEST(TouchedUnits, ReachFromTheFirstElementToTheLast) {
 }
 
 TEST(TouchedUnits, OfAnEmptyViewAreNone) {
-  const byte_interval none = touched_units(layout({1 << 20, 8}).narrow(0, 5, 0), 8, 64u << 20);
+  const byte_interval none = touched_units(layout({1 << 20, 8}).narrow(0, 5, 0), 8, 64u << 20, 0);
   EXPECT_EQ(none.first, none.end);
 }
 
 TEST(TouchedUnits, OfABroadcastViewAreThoseOfOneElement) {
   const layout view = layout({1 << 20}).narrow(0, 1 << 19, 1).broadcast_to({1000});
-  const byte_interval one = touched_units(view, 8, 8u << 20);
+  const byte_interval one = touched_units(view, 8, 8u << 20, 0);
   EXPECT_EQ(one.first, 2 * unit_bytes);
   EXPECT_EQ(one.end, 3 * unit_bytes);
+}
+
+TEST(TouchedUnits, BeginWhereAUnitIsDivided) {
+  const layout whole({1 << 20});  // of 8 bytes each
+  constexpr std::uint64_t bytes = 8u << 20, divided_at = 3 * unit_bytes + 3 * division_bytes;
+  const auto touched = [&](index_t first, index_t count) {
+    return touched_units(whole.narrow(0, first, count), 8, bytes, divided_at);
+  };
+  constexpr index_t here = divided_at / 8;
+  EXPECT_EQ(touched(here, 1).first, divided_at);
+  EXPECT_EQ(touched(here + 1, 5).first, divided_at);
+  EXPECT_EQ(touched(here + 1, 5).end, bytes);
+  EXPECT_EQ(touched(here - 1, 5).first, 3 * unit_bytes);
+  EXPECT_EQ(touched(0, 1).first, 0u);
+}
+
+// Every append of a row copies what its extent has no room for.
+TEST(KeptByAppend, CopiesLittleAndLeavesFewExtents) {
+  for (const std::uint64_t row : {4096u, 12'000u, 100'000u, 700'000u}) {
+    format::dense_layout made;
+    std::uint64_t bytes = 0, copied = 0, place = 1000 * unit_bytes;
+    std::size_t most = 0;
+    for (std::uint64_t after = row; after < 8 * unit_bytes; after += row) {
+      const std::uint64_t kept = kept_by_append(made, bytes, after);
+      ASSERT_LE(kept, bytes);
+      ASSERT_EQ(kept % division_bytes, 0u);
+      copied += bytes - kept;
+      made.extents = dense_places(made.extents).pieces(0, kept);
+      made.extents.push_back({place, after - kept});
+      place += unit_bytes * 10;
+      bytes = after;
+      ASSERT_TRUE(can_be_cut(made, bytes));
+      most = std::max(most, made.extents.size() - bytes / unit_bytes);
+    }
+    EXPECT_LE(most, 7u) << row;
+    // A unit is copied once when it is full; before that, each byte a few times.
+    EXPECT_LE(copied, 8 * unit_bytes + bytes / row * 2 * division_bytes + 5 * bytes) << row;
+  }
 }
 
 TEST(CheapestRun, HasTheFewestBytes) {
@@ -86,12 +124,33 @@ TEST(CheapestRun, HasTheFewestBytes) {
   }
 }
 
-TEST(CanBeCut, AsksForWholeUnitsBeforeTheLastExtent) {
+// An extent of more than one unit that is not the last one has to hold whole units.
+TEST(CheapestRun, EndsWithAUnit) {
   format::dense_layout made;
-  made.extents = {{100 * unit_bytes, 3 * unit_bytes}, {200 * unit_bytes, 4711}};
-  EXPECT_TRUE(can_be_cut(made));
-  made.extents.front().bytes += format::page_bytes;
-  EXPECT_FALSE(can_be_cut(made));
+  made.extents = {{100 * unit_bytes, 2 * unit_bytes},
+                  {200 * unit_bytes, unit_bytes},
+                  {300 * unit_bytes, division_bytes},
+                  {400 * unit_bytes, 4711}};
+  const std::uint64_t bytes = 3 * unit_bytes + division_bytes + 4711;
+  EXPECT_EQ(cheapest_run(made, bytes, 2).first, 3 * unit_bytes);
+  EXPECT_EQ(cheapest_run(made, bytes, 3).first, 2 * unit_bytes);
+  made.extents.pop_back();
+  made.extents.push_back({400 * unit_bytes, unit_bytes - division_bytes});
+  EXPECT_EQ(cheapest_run(made, 4 * unit_bytes, 2).first, 3 * unit_bytes);
+}
+
+TEST(CanBeCut, AsksForWholeUnitsBeforeTheLastOne) {
+  format::dense_layout made;
+  made.extents = {{100 * unit_bytes, 3 * unit_bytes},
+                  {200 * unit_bytes, division_bytes},
+                  {300 * unit_bytes, 4711}};
+  const std::uint64_t bytes = 3 * unit_bytes + division_bytes + 4711;
+  EXPECT_TRUE(can_be_cut(made, bytes));
+  made.extents.back().bytes = 2 * unit_bytes;
+  EXPECT_FALSE(can_be_cut(made, bytes - 4711 + 2 * unit_bytes));
+  made.extents = {{100 * unit_bytes, 3 * unit_bytes + format::page_bytes},
+                  {200 * unit_bytes, unit_bytes}};
+  EXPECT_FALSE(can_be_cut(made, 4 * unit_bytes + format::page_bytes));
 }
 
 }  // namespace

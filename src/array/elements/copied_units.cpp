@@ -9,14 +9,27 @@ namespace shale::arrays {
 
 using format::byte_interval;
 
-byte_interval touched_units(const layout& view, std::size_t item_bytes, std::uint64_t array_bytes) {
+byte_interval touched_units(const layout& view, std::size_t item_bytes, std::uint64_t array_bytes,
+                            std::uint64_t divided_at) {
   const auto positions = view.extent();
   if (!positions) return {};
-  const auto unit_of = [&](index_t position) {
-    return static_cast<std::uint64_t>(position) * item_bytes / unit_bytes;
-  };
-  return {unit_of(positions->first) * unit_bytes,
-          std::min((unit_of(positions->last) + 1) * unit_bytes, array_bytes)};
+  const std::uint64_t first = static_cast<std::uint64_t>(positions->first) * item_bytes;
+  const std::uint64_t last = static_cast<std::uint64_t>(positions->last) * item_bytes;
+  const std::uint64_t unit = first / unit_bytes * unit_bytes;
+  return {first >= divided_at ? std::max(unit, divided_at) : unit,
+          std::min((last / unit_bytes + 1) * unit_bytes, array_bytes)};
+}
+
+std::uint64_t kept_by_append(const format::dense_layout& layout, std::uint64_t bytes_before,
+                             std::uint64_t bytes_after) {
+  const std::uint64_t unit = bytes_before / unit_bytes * unit_bytes;
+  if (bytes_after >= unit + unit_bytes) return unit;
+  std::uint64_t kept = bytes_before / division_bytes * division_bytes;
+  const auto pieces = dense_places(layout.extents).pieces(unit, kept - unit);
+  for (auto last = pieces.rbegin(); last != pieces.rend() && last->bytes <= bytes_after - kept;
+       ++last)
+    kept -= last->bytes;
+  return kept;
 }
 
 format::byte_interval cheapest_run(const format::dense_layout& layout, std::uint64_t bytes,
@@ -25,15 +38,21 @@ format::byte_interval cheapest_run(const format::dense_layout& layout, std::uint
   for (const auto& piece : dense_places(layout.extents).pieces(0, bytes))
     ends.push_back(ends.back() + piece.bytes);
   format::byte_interval best{0, bytes};
-  for (std::size_t i = 0; i + count < ends.size(); ++i)
-    if (ends[i + count] - ends[i] < best.end - best.first) best = {ends[i], ends[i + count]};
+  for (std::size_t i = 0; i + count < ends.size(); ++i) {
+    const format::byte_interval run{ends[i], ends[i + count]};
+    if (run.end % unit_bytes != 0 && run.end != bytes) continue;
+    if (run.end - run.first < best.end - best.first) best = run;
+  }
   return best;
 }
 
-bool can_be_cut(const format::dense_layout& layout) noexcept {
+bool can_be_cut(const format::dense_layout& layout, std::uint64_t bytes) noexcept {
+  const std::uint64_t last_unit = bytes == 0 ? 0 : (bytes - 1) / unit_bytes * unit_bytes;
+  std::uint64_t end = 0;
   return shale::detail::system_page_bytes() <= format::page_bytes &&
          std::all_of(layout.extents.begin(), layout.extents.end(), [&](const auto& piece) {
-           return &piece == &layout.extents.back() || piece.bytes % unit_bytes == 0;
+           end += piece.bytes;
+           return end > last_unit || end % unit_bytes == 0;
          });
 }
 

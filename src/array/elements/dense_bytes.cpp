@@ -90,6 +90,14 @@ void for_each_checksum_segment(const dense_places& places,
   });
 }
 
+// The checksum of a part of the array, if the part is a whole segment.
+const std::uint64_t* sum_of(const stored_sums& stored, const segment_list::segment& part) {
+  const std::uint64_t number = part.number();
+  if (number >= stored.sums.size() || part.offset != number * dense_segment_bytes) return nullptr;
+  if (part.bytes != std::min(dense_segment_bytes, stored.bytes - part.offset)) return nullptr;
+  return &stored.sums[static_cast<std::size_t>(number)];
+}
+
 }  // namespace
 
 void read_pieces(const dense_places& places, std::uint64_t offset, format::bytes_span into,
@@ -151,9 +159,9 @@ void sum_segments(const format::array_record& record, std::span<const format::by
       });
 }
 
-void copy_dense(const dense_places& places, const std::vector<std::uint64_t>& sums,
-                const std::string& label, std::span<const moved_bytes> moved,
-                const byte_reader& read, const byte_writer& write, int descriptor, executor& on) {
+void copy_dense(const dense_places& places, const stored_sums& stored, const std::string& label,
+                std::span<const moved_bytes> moved, const byte_reader& read,
+                const byte_writer& write, int descriptor, executor& on) {
   std::vector<format::byte_interval> ranges;
   for (const moved_bytes& part : moved) ranges.push_back(part.range);
   segment_buffers buffers(on);
@@ -161,9 +169,8 @@ void copy_dense(const dense_places& places, const std::vector<std::uint64_t>& su
                             [&](const segment_list::segment& segment, int worker) {
                               const auto bytes = buffers.part(worker, segment.bytes);
                               read_pieces(places, segment.offset, bytes, read);
-                              if (!sums.empty())
-                                require_sum(places, label, segment.number(), bytes,
-                                            sums[static_cast<std::size_t>(segment.number())]);
+                              if (const std::uint64_t* sum = sum_of(stored, segment))
+                                require_sum(places, label, segment.number(), bytes, *sum);
                               const moved_bytes& part = moved[segment.range];
                               write(part.to.offset + (segment.offset - part.range.first), bytes);
                             });

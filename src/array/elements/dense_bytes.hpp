@@ -55,20 +55,25 @@ void sum_segments(const format::array_record& record, std::span<const format::by
                   std::vector<std::uint64_t>& sums, const byte_reader& read, int descriptor,
                   executor& on);
 
-/// A range of an array's bytes that consists of whole segments, and the extent that holds it from
-/// now on.
+/// A range of an array's bytes, and the extent that holds it from now on.
 struct moved_bytes {
   format::byte_interval range;
   format::extent to;
 };
 
+/// The stored checksums of an array of `bytes` bytes, one for each segment; or none.
+struct stored_sums {
+  std::span<const std::uint64_t> sums{};
+  std::uint64_t bytes = 0;
+};
+
 /// Copies ranges of an array's bytes to other extents, in parallel. `places` knows where the ranges
-/// lie now. Each segment is compared with its checksum in `sums` before it is written, unless
-/// `sums` is empty.
+/// lie now. Each segment that lies completely in one of the ranges is compared with its checksum
+/// in `stored`, if there is one, before it is written.
 /// Throws   corrupt naming segment and byte, io
-void copy_dense(const dense_places& places, const std::vector<std::uint64_t>& sums,
-                const std::string& label, std::span<const moved_bytes> moved,
-                const byte_reader& read, const byte_writer& write, int descriptor, executor& on);
+void copy_dense(const dense_places& places, const stored_sums& stored, const std::string& label,
+                std::span<const moved_bytes> moved, const byte_reader& read,
+                const byte_writer& write, int descriptor, executor& on);
 
 /// Gives the checksums of `count` segments from `first` on; none if the array has no checksums.
 using segment_sums =

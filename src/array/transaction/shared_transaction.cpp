@@ -67,14 +67,16 @@ storage shared_transaction::bytes_of(written_array& array) {
 shared_transaction::dense_part shared_transaction::part_of(written_array& array,
                                                            const layout& view) {
   bool is_shared = false;
+  std::uint64_t divided_at = 0;
   {
     const auto state = locks.lock_state();
     is_shared = array.shared && !array.bytes;
+    if (is_shared) divided_at = array.shared->divided_at;
   }
   if (!is_shared) return {bytes_of(array)};
   const running_write running(*this);
-  const auto units =
-      touched_units(view, item_bytes(array.record.dtype), format::array_bytes(array.record));
+  const auto units = touched_units(view, item_bytes(array.record.dtype),
+                                   format::array_bytes(array.record), divided_at);
   if (units.first == units.end) return {storage::allocate(0)};
   unit_copies copies(*this, array);
   copies.require(units);

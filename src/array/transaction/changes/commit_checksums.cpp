@@ -9,13 +9,18 @@
 #include "format/bytes/byte_order.hpp"
 #include "format/bytes/checksum.hpp"
 #include "shale/error.hpp"
+#include "storage/system/pages.hpp"
 
 namespace shale::arrays {
 
 void store_checksums(transaction_state& owner, written_array& array) {
   if (array.shared && array.shared->unchanged()) return;
   std::vector<format::byte_interval> ranges;
+  // A segment with new and old bytes was compared with its old checksum when the first of them
+  // became new.
   if (array.shared) ranges = array.shared->units.new_parts();
+  for (format::byte_interval& part : ranges)
+    part.first = shale::detail::align_down(part.first, format::dense_segment_bytes);
   unit_copies(owner, array).join();
   format::transaction& inner = *owner.inner;
   auto state = owner.locks.lock_own_state();

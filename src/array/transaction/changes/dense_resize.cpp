@@ -16,6 +16,8 @@
 
 namespace shale::arrays {
 
+using format::byte_interval;
+
 namespace {
 
 std::uint64_t bytes_of(const format::array_record& record, const dims& shape) {
@@ -87,61 +89,60 @@ void dense_resize::prepare() {
     sums_ = std::make_shared<const std::vector<std::uint64_t>>(
         owner_.base.view()->dense_checksums(array_.record));
   const bool in_place = same_rows_ && (!array_.shared || array_.shared->can_be_cut) &&
-                        can_be_cut(array_.record.dense());
+                        can_be_cut(array_.record.dense(), bytes_before_);
   if (!in_place) return copy_all();
   if (bytes_after_ > bytes_before_) extend();
   else cut();
 }
 
 void dense_resize::extend() {
-  kept_ = bytes_before_ / unit_bytes * unit_bytes;
+  kept_ = kept_by_append(array_.record.dense(), bytes_before_, bytes_after_);
+  if (kept_ % unit_bytes != 0) divided_at_ = kept_;
+  compare({kept_, bytes_before_});
   allocate(bytes_after_ - kept_, bytes_before_ - kept_);
-  if (kept_ < bytes_before_) copy_unit(bytes_before_);
+  copy_tail(bytes_before_);
 }
 
-// A segment that the new end cuts through gets a new checksum. So its bytes are compared with the
-// old checksum first, unless the transaction has written its unit.
+// A segment that the new end cuts through gets a new checksum, so its unit is copied, unless the
+// transaction has written the bytes of that segment itself.
 void dense_resize::cut() {
   kept_ = bytes_after_;
-  const std::uint64_t unit = bytes_after_ / unit_bytes * unit_bytes;
-  const bool is_shared = array_.shared && !array_.shared->units.is_new(unit);
-  if (!is_shared || bytes_after_ % format::dense_segment_bytes == 0) return;
-  kept_ = unit;
-  const std::uint64_t read_end =
-      std::min(bytes_before_, shale::detail::align_up(bytes_after_, format::dense_segment_bytes));
+  if (array_.shared && array_.shared->divided_at < kept_) divided_at_ = array_.shared->divided_at;
+  const byte_interval ending{shale::detail::align_down(bytes_after_, format::dense_segment_bytes),
+                             bytes_after_};
+  if (!array_.shared || array_.shared->units.old_parts(ending).empty()) return;
+  kept_ = bytes_after_ / unit_bytes * unit_bytes;
+  divided_at_ = 0;
+  compare({kept_, bytes_after_});
   allocate(bytes_after_ - kept_, bytes_after_ - kept_);
-  copy_unit(read_end);
+  copy_tail(bytes_after_);
 }
 
-// Reads bytes [kept_, read_end), which are whole segments, and writes them to the new space as far
-// as there is room. Bytes of the base generation are compared with their checksums.
-void dense_resize::copy_unit(std::uint64_t read_end) {
-  const bool is_shared = array_.shared && !array_.shared->units.is_new(kept_);
-  static const std::vector<std::uint64_t> none;
-  const moved_bytes moved[] = {{{kept_, read_end}, fresh_}};
-  format::transaction& in = *owner_.inner;
-  copy_dense(
-      dense_places(array_.record.dense().extents), is_shared ? *sums_ : none, label_, moved,
-      [&](std::uint64_t offset, format::bytes_span into) { in.read(offset, into); },
-      [&](std::uint64_t offset, format::bytes_view data) {
-        if (offset >= fresh_.end()) return;
-        const std::uint64_t room = fresh_.end() - offset;
-        in.write(offset,
-                 data.first(static_cast<std::size_t>(std::min<std::uint64_t>(room, data.size()))));
-      },
-      in.descriptor(), executor::current());
-}
-
-// Compares the bytes of the base generation with their checksums.
-void dense_resize::compare_all() const {
+// Compares those segments of the base generation with their checksums that have bytes in a range.
+// Of other segments, some bytes are new: these segments were compared when that began.
+void dense_resize::compare(const byte_interval& range) const {
+  if (!array_.shared) return;
+  const byte_interval segments{
+      shale::detail::align_down(range.first, format::dense_segment_bytes),
+      std::min(bytes_before_, shale::detail::align_up(range.end, format::dense_segment_bytes))};
   std::vector<moved_bytes> compared;
-  for (const auto& range : array_.shared->units.old_parts({0, bytes_before_}))
-    compared.push_back({range, {}});
+  for (const auto& part : array_.shared->units.old_parts(segments)) compared.push_back({part, {}});
   format::transaction& in = *owner_.inner;
   copy_dense(
-      dense_places(array_.record.dense().extents), *sums_, label_, compared,
-      [&](std::uint64_t offset, format::bytes_span into) { in.read(offset, into); },
+      dense_places(array_.record.dense().extents), {*sums_, array_.shared->base_bytes}, label_,
+      compared, [&](std::uint64_t offset, format::bytes_span into) { in.read(offset, into); },
       [](std::uint64_t, format::bytes_view) {}, in.descriptor(), executor::current());
+}
+
+// Copies bytes [kept_, end) to the new space.
+void dense_resize::copy_tail(std::uint64_t end) {
+  const moved_bytes moved[] = {{{kept_, end}, fresh_}};
+  format::transaction& in = *owner_.inner;
+  copy_dense(
+      dense_places(array_.record.dense().extents), {}, label_, moved,
+      [&](std::uint64_t offset, format::bytes_span into) { in.read(offset, into); },
+      [&](std::uint64_t offset, format::bytes_view data) { in.write(offset, data); },
+      in.descriptor(), executor::current());
 }
 
 void dense_resize::copy_all() {
@@ -165,7 +166,7 @@ void dense_resize::copy_all() {
   region both = region::all(shape_);
   for (index_t axis = 0; axis < shape_.size(); ++axis)
     both.shape[axis] = std::min(shape_[axis], before[axis]);
-  if (array_.shared) compare_all();
+  compare({0, bytes_before_});
   const tensor into = map(record, access::read_write);
   const tensor from = map(array_.record, access::read_only);
   // copy_elements calls no progress sink. A progress sink could call this transaction.
@@ -178,19 +179,27 @@ void dense_resize::copy_all() {
 std::shared_ptr<written_array> dense_resize::made(const format::array_record& stored) const {
   format::array_record record = stored;
   record.shape = shape_;
-  record.dense().extents = dense_places(array_.record.dense().extents).pieces(0, kept_);
+  // A long extent that is not the last one has to hold whole units, so one that reaches into the
+  // last unit is divided there.
+  const std::uint64_t whole = std::min(kept_, bytes_after_ / unit_bytes * unit_bytes);
+  const dense_places places(array_.record.dense().extents);
+  record.dense().extents = places.pieces(0, whole);
+  for (const auto& piece : places.pieces(whole, kept_ - whole))
+    record.dense().extents.push_back(piece);
   if (fresh_.bytes != 0) record.dense().extents.push_back(fresh_);
   record.dense().checksums = {};
   record.dense().checksums_checksum = {};
   auto result = std::make_shared<written_array>(std::move(record));
   if (!array_.shared || kept_ == 0) return result;
-  std::vector<format::byte_interval> fresh;
+  std::vector<byte_interval> fresh;
   for (const auto& [first, end] : array_.shared->units.new_parts())
     if (first < kept_) fresh.push_back({first, std::min(end, kept_)});
   if (kept_ < bytes_after_) fresh.push_back({kept_, bytes_after_});
   shared_bytes& shared = result->shared.emplace();
   shared.units = unit_table(result->record.dense().extents, fresh);
   shared.sums = sums_;
+  shared.base_bytes = array_.shared->base_bytes;
+  shared.divided_at = divided_at_;
   shared.reshaped = true;
   return result;
 }

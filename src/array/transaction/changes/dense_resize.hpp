@@ -2,8 +2,11 @@
 //
 // If only the first axis changes, the bytes of the shorter shape are the beginning of those of the
 // longer one. The units before the end of the shorter shape stay where they are. The unit in which
-// it ends is copied to new space where that is needed. If the array grows, that space also holds
-// the new elements, which read as zeros. Any other change copies the whole array.
+// it ends, or its last part, is copied to new space where that is needed. If the array grows, that
+// space also holds the new elements, which read as zeros. Any other change copies the whole array.
+//
+// Where a checksum covers bytes that stay and others that change, the bytes of the base generation
+// are compared with it first, because the commit computes a new one.
 #pragma once
 
 #include <cstdint>
@@ -60,9 +63,9 @@ class dense_resize {
   void allocate(std::uint64_t bytes, std::uint64_t copied = 0);
   void extend();
   void cut();
-  void compare_all() const;
+  void compare(const format::byte_interval& range) const;
+  void copy_tail(std::uint64_t end);
   void copy_all();
-  void copy_unit(std::uint64_t read_end);
 
   transaction_state& owner_;
   written_array& array_;
@@ -70,9 +73,10 @@ class dense_resize {
   const std::uint64_t bytes_before_;
   const std::uint64_t bytes_after_;
   const std::string label_;
-  bool same_rows_ = true;   // only the first axis has another extent
-  std::uint64_t kept_ = 0;  // the bytes at the beginning that stay where they are
-  format::extent fresh_;    // the new space for the others; may be empty
+  bool same_rows_ = true;         // only the first axis has another extent
+  std::uint64_t kept_ = 0;        // the bytes at the beginning that stay where they are
+  std::uint64_t divided_at_ = 0;  // see shared_bytes
+  format::extent fresh_;          // the new space for the others; may be empty
   std::shared_ptr<const std::vector<std::uint64_t>> sums_;
 };
 

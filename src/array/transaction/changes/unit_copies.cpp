@@ -96,11 +96,10 @@ void unit_copies::end_work(const std::vector<moved_bytes>& moved) noexcept {
 }
 
 void unit_copies::copy(const dense_places& places, const std::string& label,
-                       const std::vector<std::uint64_t>& sums,
-                       const std::vector<moved_bytes>& moved) {
+                       const stored_sums& stored, const std::vector<moved_bytes>& moved) {
   format::transaction& in = *owner_.inner;
   copy_dense(
-      places, sums, label, moved,
+      places, stored, label, moved,
       [&](std::uint64_t offset, format::bytes_span into) { in.read(offset, into); },
       [&](std::uint64_t offset, format::bytes_view data) { in.write(offset, data); },
       in.descriptor(), executor::current());
@@ -114,13 +113,14 @@ void unit_copies::fill(const std::vector<moved_bytes>& moved) {
   const std::vector<format::extent> pieces = array_.shared->units.pieces(range);
   const std::string label = owner_.label(array_.name);
   auto sums = array_.shared->sums;
+  const std::uint64_t base_bytes = array_.shared->base_bytes;
   std::optional<format::array_record> base;
   if (!sums) base = array_.record;
   state.unlock();
   if (base)
     sums = std::make_shared<const std::vector<std::uint64_t>>(
         owner_.base.view()->dense_checksums(*base));
-  copy(dense_places(pieces, range.first), label, *sums, moved);
+  copy(dense_places(pieces, range.first), label, {*sums, base_bytes}, moved);
   state.lock();
   array_.shared->units.move(moved);
   // Nothing fails from here on.

@@ -57,8 +57,8 @@ class unit_copies {
   void give_back(const std::vector<moved_bytes>& unused) noexcept;
   void fill(const std::vector<moved_bytes>& moved);
   void end_work(const std::vector<moved_bytes>& moved) noexcept;
-  void copy(const dense_places& places, const std::string& label,
-            const std::vector<std::uint64_t>& sums, const std::vector<moved_bytes>& moved);
+  void copy(const dense_places& places, const std::string& label, const stored_sums& stored,
+            const std::vector<moved_bytes>& moved);
 
   transaction_state& owner_;
   written_array& array_;

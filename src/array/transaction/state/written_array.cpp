@@ -64,11 +64,12 @@ std::shared_ptr<written_array> array_of_base(format::array_record record) {
   auto array = std::make_shared<written_array>(std::move(record));
   if (array->record.is_dense() && !array->record.dense().extents.empty()) {
     shared_bytes& shared = array->shared.emplace();
-    shared.can_be_cut = can_be_cut(array->record.dense());
+    shared.base_bytes = format::array_bytes(array->record);
+    shared.can_be_cut = can_be_cut(array->record.dense(), shared.base_bytes);
     // Another writer may have made the last extent longer than the array needs. The units end where
     // the array ends.
-    shared.units = unit_table(
-        dense_places(array->record.dense().extents).pieces(0, format::array_bytes(array->record)));
+    shared.units =
+        unit_table(dense_places(array->record.dense().extents).pieces(0, shared.base_bytes));
   }
   return array;
 }

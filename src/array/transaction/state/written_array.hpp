@@ -37,6 +37,14 @@ struct shared_bytes {
 
   /// The checksums of the base generation; null before the first copy.
   std::shared_ptr<const std::vector<std::uint64_t>> sums;
+  std::uint64_t base_bytes = 0;  ///< the length that the array has there
+
+  /// Where an append has divided a unit, so that it need not copy what is before; 0: nowhere. The
+  /// segment with that byte was compared with its checksum then.
+  std::uint64_t divided_at = 0;
+
+  /// What bytes of the base generation are compared with; `sums` are there.
+  stored_sums stored() const noexcept { return {*sums, base_bytes}; }
 
   /// Whether the array has another shape than in the base generation.
   bool reshaped = false;
