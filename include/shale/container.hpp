@@ -90,8 +90,8 @@ class container {
   /// `limit`. If commits of `transaction::commit_async` are under way, it begins with their
   /// changes. If 1,024 of them are under way, or if another process waits to write, it waits
   /// until they are durable.
-  /// Cost     writes both superblocks again, and syncs the device once. It does neither if commits
-  ///          of `commit_async` are under way
+  /// Cost     some 30 system calls. If another process may have written since this one last
+  ///          committed, it also writes both superblocks again, and syncs the device once
   /// Throws   as latest; busy (the time is over), access_denied (a mode that only reads),
   ///          unsupported (on a network file system), out_of_space, io (also if an earlier sync of
   ///          this container, or a commit_async, failed)

@@ -41,7 +41,8 @@ struct rechunk_plan {
 rechunk_plan plan_rechunk(const array& from, const dims& chunk_shape);
 
 /// Copies all elements of `from` into `to`, which has the same shape, by the plan for the chunk
-/// shape of `to`. The elements are converted to the dtype of `to`.
+/// shape of `to`. The elements are converted to the dtype of `to`. Either a commit contains all of
+/// them, or the copy throws.
 ///
 ///    transaction change = file.begin();
 ///    const array rows = file.latest().at("rows");

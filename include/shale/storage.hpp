@@ -148,7 +148,7 @@ class storage {
   /// Threads  calls on one owner take turns. Other threads may use the old bytes meanwhile
   void grow(std::size_t bytes);
 
-  /// The largest size that `grow` can reach.
+  /// The largest size that `grow` can reach; the present size if this handle ends before its owner.
   std::size_t capacity_bytes() const noexcept;
 
   // ---- mapped storages --------------------------------------------------------------------------

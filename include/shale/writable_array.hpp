@@ -17,8 +17,9 @@
 
 namespace [[gnu::visibility("default")]] shale {
 
-class array;        // shale/array.hpp
-class tile_source;  // shale/tile_source.hpp
+class array;          // shale/array.hpp
+class tile_source;    // shale/tile_source.hpp
+struct rechunk_plan;  // shale/rechunk.hpp
 
 /// An array that a transaction writes.
 /// Throws   invalid_argument: from every member, if it was moved from; from members that access
@@ -112,12 +113,13 @@ class writable_array {
 
   /// The chunks of the array as writable tiles. Null for dense arrays. Another thread may store a
   /// tile between its `load` and its `store`. When `write` changes a part of a chunk, no other
-  /// thread can do so.
+  /// thread can do so. Each store is a write of its own, so a commit may come between two of them.
   /// Throws   invalid_argument (the transaction has ended), not_found (the array was removed)
   std::shared_ptr<tile_source> tiles() const;
 
  private:
   friend class transaction;
+  friend rechunk_plan rechunk(const array& from, const writable_array& to);
   struct implementation;
   explicit writable_array(std::shared_ptr<implementation> made) noexcept;
   implementation& state() const;

@@ -9,12 +9,14 @@
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "array/test_support.hpp"
 #include "shale/container.hpp"
 #include "shale/executor.hpp"
+#include "support/bounded.hpp"
 
 namespace shale {
 namespace {
@@ -253,6 +255,36 @@ TEST_F(Rechunk, FailuresLeaveTheTransactionAsItIs) {
   change.abort();
   EXPECT_EQ(code_of([&] { rechunk(from, to); }), errc::invalid_argument) << "it has ended";
   EXPECT_FALSE(file_.latest().find("b"));
+}
+
+// Each block of chunks is a pass of its own.
+TEST_F(Rechunk, IsOneWriteForACommit) {
+  const test::hang_alarm limit;
+  write_source({96, 96}, {1, 96});
+  for (const bool from_a_thread : {false, true}) {
+    const array from = at("a");
+    transaction change = file_.begin();
+    const writable_array to = change.create_or_replace("b", spec({96, 96}, {96, 1}));
+    errc refused{};
+    std::thread other;
+    test::calling_sink sink([&] {
+      if (!from_a_thread) {
+        refused = code_of([&] { change.commit(); });
+        return;
+      }
+      other = std::thread([&] { change.commit(); });
+      while (code_of([&] { change.find("b"); }) == errc{}) std::this_thread::yield();
+    });
+    executor on({.threads = 2, .memory_bytes = std::size_t{64} << 10, .progress = &sink});
+    {
+      const executor::scope within(on);
+      EXPECT_EQ(test::text_of([&] { rechunk(from, to); }), "");
+    }
+    if (other.joinable()) other.join();
+    EXPECT_EQ(refused, from_a_thread ? errc{} : errc::invalid_argument);
+    if (!from_a_thread) change.commit();
+    EXPECT_TRUE(equal_bits(at("b").read(), counting({96, 96}, dtype::int32))) << from_a_thread;
+  }
 }
 
 // The containers differ, and so do the fill values: what is absent here is stored there.

@@ -3,12 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "shale/container.hpp"
 #include "shale/convert.hpp"
+#include "shale/executor.hpp"
 #include "shale/functions.hpp"
 #include "support/child_process.hpp"
 #include "support/failures.hpp"
@@ -33,6 +37,20 @@ std::vector<std::byte> bytes_of_file(const std::string& path);
 
 /// Findings of a verification as one text, so that a failure shows them.
 std::string findings_of(const container& file);
+
+/// A progress sink that calls a function at the first report of the engine.
+class calling_sink final : public progress_sink {
+ public:
+  explicit calling_sink(std::function<void()> body) : body_(std::move(body)) {}
+  void advance(std::uint64_t, std::uint64_t) override {
+    if (!called_.exchange(true)) body_();
+  }
+  bool called() const { return called_; }
+
+ private:
+  std::function<void()> body_;
+  std::atomic<bool> called_ = false;
+};
 
 /// A base for fixtures: a new container in a folder that is removed after the test.
 class fresh_container : public testing::Test {

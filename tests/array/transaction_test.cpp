@@ -508,20 +508,6 @@ TEST_F(Transaction, KeepsItsWorkWhenACallRefusesItsArguments) {
   }
 }
 
-// A progress sink that calls a function at each report of the engine.
-class calling_sink final : public progress_sink {
- public:
-  explicit calling_sink(std::function<void()> body) : body_(std::move(body)) {}
-  void advance(std::uint64_t, std::uint64_t) override {
-    if (!called_.exchange(true)) body_();
-  }
-  bool called() const { return called_; }
-
- private:
-  std::function<void()> body_;
-  std::atomic<bool> called_ = false;
-};
-
 array_spec large(array_kind kind) {
   return {.dtype = dtype::float32, .shape = {1 << 20}, .kind = kind};
 }
@@ -534,7 +520,7 @@ TEST_F(Transaction, IsNotCommittedFromInsideItsOwnWrite) {
       transaction change = file_.begin();
       const writable_array into = change.create("a", large(kind));
       std::string refused;
-      calling_sink sink([&] { refused = text_of([&] { change.commit(); }); });
+      test::calling_sink sink([&] { refused = text_of([&] { change.commit(); }); });
       executor on({.threads = threads, .progress = &sink});
       const executor::scope within(on);
       into.write(expr(2.0));
@@ -555,7 +541,7 @@ TEST_F(Transaction, IsAbortedFromInsideItsOwnWrite) {
       for (const bool destroyed : {false, true}) {
         std::optional<transaction> change = file_.begin();
         const writable_array into = change->create("a", large(kind));
-        calling_sink sink([&] { destroyed ? change.reset() : change->abort(); });
+        test::calling_sink sink([&] { destroyed ? change.reset() : change->abort(); });
         executor on({.threads = threads, .progress = &sink});
         const executor::scope within(on);
         EXPECT_EQ(code_of([&] { into.write(expr(2.0)); }), errc::invalid_argument);
@@ -571,6 +557,25 @@ TEST_F(Transaction, IsAbortedFromInsideItsOwnWrite) {
   EXPECT_EQ(findings_of(file_), "");
 }
 
+TEST_F(Transaction, IsAbortedFromInsideItsOwnAppend) {
+  const test::hang_alarm limit;
+  for (const auto kind : {array_kind::dense, array_kind::chunked})
+    for (const int threads : {1, 3})
+      for (const bool destroyed : {false, true}) {
+        std::optional<transaction> change = file_.begin();
+        change->create("a", {.dtype = dtype::float32, .shape = {100}, .kind = kind});
+        test::calling_sink sink([&] { destroyed ? change.reset() : change->abort(); });
+        executor on({.threads = threads, .progress = &sink});
+        const executor::scope within(on);
+        EXPECT_EQ(code_of([&] { change->append("a", expr(2.0).broadcast_to({1 << 20})); }),
+                  errc::invalid_argument);
+        EXPECT_TRUE(sink.called());
+        transaction next = file_.begin(no_wait);
+        EXPECT_FALSE(next.find("a"));
+      }
+  EXPECT_EQ(findings_of(file_), "");
+}
+
 // Another thread's abort waits for the write, which throws.
 TEST_F(Transaction, AbortedByAnotherThreadMakesItsWritesThrow) {
   const test::hang_alarm limit;
@@ -579,7 +584,7 @@ TEST_F(Transaction, AbortedByAnotherThreadMakesItsWritesThrow) {
       transaction change = file_.begin();
       const writable_array into = change.create("a", large(kind));
       std::thread other;
-      calling_sink sink([&] {
+      test::calling_sink sink([&] {
         other = std::thread([&] { change.abort(); });
         while (code_of([&] { change.find("a"); }) == errc{}) std::this_thread::yield();
       });
@@ -602,7 +607,7 @@ TEST_F(Transaction, IsNotCommittedOnceAWriteAbortedIt) {
   const writable_array into = change.create("a", large(array_kind::chunked));
   std::string refused;
   std::thread other;
-  calling_sink sink([&] {
+  test::calling_sink sink([&] {
     other = std::thread([&] { refused = text_of([&] { change.commit(); }); });
     std::this_thread::sleep_for(std::chrono::milliseconds(50));  // most likely it waits by now
     change.abort();

@@ -338,6 +338,35 @@ TEST_F(ContainerFile, SpaceThatIsWrittenOverIsNeitherClearedNorReserved) {
       << "the page of the last byte that the caller writes, and all after it";
 }
 
+// Where the file system does not tell whether a write can use the blocks of a file.
+TEST_F(ContainerFile, SpaceThatMayBeMissingIsGivenBackAndReserved) {
+  constexpr std::uint64_t whole = 20 * page_bytes;
+  commit([&](transaction& change) {
+    const extent old = change.allocate(2 * whole);
+    change.write(old.offset, pattern(2 * whole, 1));
+  });
+  files.tells_space = false;
+  transaction change = container.begin(at_once);
+  const std::uint64_t reserved = files.calls_of("allocate"), punched = files.calls_of("punch");
+  const extent found = change.allocate(whole, whole);
+  EXPECT_EQ(files.calls_of("punch"), punched + 1);
+  EXPECT_EQ(files.calls_of("allocate"), reserved + 1);
+  std::vector<std::byte> bytes(whole);
+  change.read(found.offset, bytes);
+  EXPECT_EQ(bytes, std::vector<std::byte>(whole));
+}
+
+// A large page stays if somebody has mapped a part of it.
+TEST_F(ContainerFile, PagesThatStayInTheCacheArePunched) {
+  commit([&](transaction& change) { change.write(change.allocate(20 * page_bytes).offset, {}); });
+  transaction change = container.begin(at_once);
+  const std::uint64_t punched = files.calls_of("punch");
+  files.drops_pages = false;
+  const extent chunk = change.allocate_chunk(page_bytes);
+  EXPECT_LT(chunk.end(), container.latest().end_of_file());
+  EXPECT_EQ(files.calls_of("punch"), punched + 1);
+}
+
 TEST_F(ContainerFile, LargePartsThatReadAsZerosAreHoles) {
   constexpr std::uint64_t whole = 3u << 20, overwritten = 1u << 20;
   extent old;

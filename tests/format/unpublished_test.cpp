@@ -762,5 +762,26 @@ TEST(Unpublished, AFailingCallLeavesWhatWasReported) {
   EXPECT_GT(stopped, 60);
 }
 
+// What a failed writer may have left in the cache is removed before space is written for the first
+// time; later transactions of the same writer know that.
+TEST(Unpublished, SpaceLeavesTheCacheOnceForEachWriter) {
+  recording_file_system files;
+  chain c(files);
+  const auto add = [&](int generations) {
+    for (int k = 0; k < generations; ++k) c.add();
+  };
+  add(40);
+  c.publish();
+  c.end();
+  std::uint64_t before = files.drops;
+  add(40);
+  EXPECT_GT(files.drops, before);
+  before = files.drops;
+  add(10);
+  EXPECT_EQ(files.drops, before);
+  c.publish();
+  c.end();
+}
+
 }  // namespace
 }  // namespace shale::format

@@ -6,12 +6,16 @@
 
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "shale/apply.hpp"
+#include "shale/mapped_file.hpp"
+#include "shale/memory_pool.hpp"
 #include "storage/blocks/segment_checksums.hpp"
 #include "storage/blocks/storage_block.hpp"
 #include "support/random_layouts.hpp"
+#include "support/scratch_directory.hpp"
 
 namespace shale::parallel {
 namespace {
@@ -22,8 +26,10 @@ class noting_sums final : public detail::segment_checksums {
   void compare(byte_range range) override {
     const std::lock_guard lock(mutex_);
     ranges.push_back(range);
+    pools.insert(&executor::current().pool());
   }
   std::vector<byte_range> ranges;
+  std::set<const memory_pool*> pools;  // of the executors that the threads were bound to
 
  private:
   std::mutex mutex_;
@@ -102,6 +108,25 @@ TEST(StoredChecksums, AreComparedBeforeElementsAreVisitedInOrder) {
   std::size_t compared = 0;
   for (const auto& range : noted.sums->ranges) compared += range.bytes;
   EXPECT_EQ(compared, 4096U);
+}
+
+// What a comparison allocates comes from the pool of the call, also on threads that read ahead.
+TEST(StoredChecksums, AreComparedInTheExecutorOfTheCall) {
+  const test::scratch_directory directory;
+  const storage bytes = create_file(directory / "values", std::size_t{32} << 20);
+  const auto sums = std::make_shared<noting_sums>();
+  detail::storage_block::of(bytes)->set_checksums(sums);
+  memory_pool pool;
+  executor on({.threads = 2,
+               .memory_bytes = std::size_t{2} << 20,
+               .pool = &pool,
+               .checksums = checksum_use::compared});
+  const executor::scope within(on);
+  const tensor values(bytes, dtype::uint8, layout({32 << 20}));
+  const std::uint64_t before = on.statistics().windows;
+  apply([](std::uint8_t) {}, values);
+  EXPECT_GT(on.statistics().windows, before + 1) << "it was streamed";
+  EXPECT_EQ(sums->pools, std::set<const memory_pool*>{&pool});
 }
 
 // The number of tiles does not depend on whether checksums are compared.

@@ -8,6 +8,7 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -15,7 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "storage/files/file_system_kind.hpp"
 #include "storage/test_support.hpp"
+#include "support/full_disk.hpp"
 
 namespace shale::detail {
 namespace {
@@ -27,7 +30,9 @@ class FileSpace : public testing::Test {
   FileSpace() : file(::open(path.c_str(), O_RDWR | O_CREAT, 0600)) {
     alignas(fiemap) std::byte request[sizeof(fiemap)] = {};
     reinterpret_cast<fiemap*>(request)->fm_length = mib;
-    is_told = ::ioctl(file, FS_IOC_FIEMAP, request) == 0;
+    struct statfs status {};
+    is_told = ::ioctl(file, FS_IOC_FIEMAP, request) == 0 && ::fstatfs(file, &status) == 0 &&
+              !copies_on_write(static_cast<std::uint64_t>(status.f_type));
   }
   ~FileSpace() override { ::close(file); }
 
@@ -67,6 +72,23 @@ TEST_F(FileSpace, OfWrittenAndReservedBytesIsThere) {
   ASSERT_EQ(::posix_fallocate(file, 2 * mib, 2 * mib), 0);
   EXPECT_EQ(has_space(file, 0, 4 * mib), is_told);
   EXPECT_EQ(has_space(file, 3 * mib, 4 * mib), is_told);
+}
+
+// The blocks of a file with a hole may be those of the range.
+TEST(FullDisk, IsNotSaidToLackWhatTheFileHas) {
+  const test::small_disk disk;
+  const int file = ::open((disk.files() / "sparse").c_str(), O_RDWR | O_CREAT, 0600);
+  ASSERT_GE(file, 0);
+  const std::vector<char> data(600u << 10, 1);
+  ASSERT_EQ(::pwrite(file, data.data(), data.size(), 3 * mib), static_cast<ssize_t>(data.size()));
+  const std::uint64_t end = 3 * mib + data.size();
+  EXPECT_FALSE(is_surely_full(file, 3 * mib, end));
+  EXPECT_FALSE(is_surely_full(file, 3 * mib, end + (100u << 10)));
+  if (disk.is_mounted()) {
+    EXPECT_TRUE(is_surely_full(file, 3 * mib, end + mib));
+    EXPECT_TRUE(is_surely_full(file, 0, 3 * mib)) << "more than all blocks of the disk";
+  }
+  ::close(file);
 }
 
 TEST_F(FileSpace, BeyondTheLimitOfFilesIsMissing) {

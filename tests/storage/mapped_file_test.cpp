@@ -704,6 +704,13 @@ TEST(FileSystemKind, IsKnownByItsNumber) {
   EXPECT_EQ(classify_file_system(0x9FA0), file_system_kind::virtual_);
 }
 
+TEST(FileSystemKind, SaysWhereChangedBytesGo) {
+  EXPECT_FALSE(detail::copies_on_write(0xEF53));             // ext4
+  EXPECT_FALSE(detail::copies_on_write(0x58465342));         // XFS
+  EXPECT_TRUE(detail::copies_on_write(0x9123683E));          // btrfs
+  EXPECT_TRUE(detail::copies_on_write(0xFFFFFFFF9123683E));  // sign-extended
+}
+
 TEST(MappingSupport, FollowsTheTableOfTheDocuments) {
   using detail::file_system_kind;
   struct row {

@@ -153,6 +153,8 @@ TEST(Storage, GrowsInsideItsReservationWithoutMoving) {
   EXPECT_EQ(bytes.size_bytes(), 100u);
   EXPECT_EQ(bytes.data()[9], std::byte{5});
   EXPECT_EQ(earlier.size_bytes(), 10u);
+  EXPECT_EQ(earlier.capacity_bytes(), 10u) << "it ends before the storage";
+  EXPECT_EQ(bytes.slice(90, 10).capacity_bytes(), 10u);
   EXPECT_TRUE(bytes.shares_owner_with(earlier));
   std::memset(bytes.data(), 6, 100);
 }

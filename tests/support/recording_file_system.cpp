@@ -282,7 +282,7 @@ class recorded_file final : public open_file {
 
   bool has_space_for(std::uint64_t offset, std::uint64_t bytes) noexcept override {
     const auto entered = in_.enter();
-    return offset + bytes <= node_->bytes.size();
+    return in_.tells_space && offset + bytes <= node_->bytes.size();
   }
 
   os_result punch(std::uint64_t offset, std::uint64_t bytes) noexcept override {
@@ -311,9 +311,11 @@ class recorded_file final : public open_file {
     return 0;
   }
 
-  void drop_cached(std::uint64_t offset, std::uint64_t bytes) noexcept override {
+  bool drop_cached(std::uint64_t offset, std::uint64_t bytes) noexcept override {
     const auto entered = in_.enter();
-    in_.record({change::forget, node_->number, offset, {}, {}, {}, bytes});
+    ++in_.drops;
+    if (in_.drops_pages) in_.record({change::forget, node_->number, offset, {}, {}, {}, bytes});
+    return in_.drops_pages;
   }
 
   os_result truncate(std::uint64_t bytes) noexcept override {

@@ -100,6 +100,13 @@ class recording_file_system final : public format::file_system {
   /// Whether other hosts may have the files open.
   bool remote = false;
 
+  /// Whether it is known that files have space for all of their bytes.
+  bool tells_space = true;
+
+  /// Whether pages leave the cache when they are dropped; and how many ranges were dropped.
+  bool drops_pages = true;
+  std::uint64_t drops = 0;
+
   /// How many times longer pauses take than is asked for, as on a busy machine.
   int pauses_take = 1;
 

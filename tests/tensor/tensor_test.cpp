@@ -314,6 +314,18 @@ TEST(TensorResize, KeepsPositionsAndGrowsWhereThereIsReserve) {
   EXPECT_EQ(x.shape(), dims{3});
 }
 
+TEST(TensorResize, ReplacesMemoryThatGoesOnBehindItsHandle) {
+  for (const index_t count : {32, 200, 100'000}) {
+    storage whole = storage::allocate(1024);
+    tensor x(whole.slice(0, 64), dtype::int32, layout(dims{16}));
+    x.set({15}, 7);
+    whole = storage();
+    x.resize({count});  // nobody else holds the memory
+    EXPECT_EQ(x.size(), count);
+    EXPECT_EQ(x.at({15}), scalar(7));
+  }
+}
+
 TEST(TensorResize, StartsWhereTheTensorStarts) {
   tensor x = tensor::of<std::int32_t>({0, 1, 2, 3, 4, 5}).narrow(0, 2, 1);
   x.resize({2, 2});

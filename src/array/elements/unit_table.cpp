@@ -39,6 +39,7 @@ bool unit_table::is_new(std::uint64_t byte) const {
 
 std::vector<byte_interval> unit_table::runs(const byte_interval& range, bool of_new) const {
   std::vector<byte_interval> found;
+  if (range.first == range.end) return found;
   for (auto at = containing(range.first); at != pieces_.end() && at->first < range.end; ++at) {
     if (at->second.is_new != of_new) continue;
     const std::uint64_t first = std::max(range.first, at->first);

@@ -4,6 +4,9 @@
 #include <array>
 #include <numeric>
 
+#include "array/elements/chunk_places.hpp"
+#include "array/handles/array_implementation.hpp"
+#include "array/transaction/changes/running_write.hpp"
 #include "core/allocating.hpp"
 #include "core/grid.hpp"
 #include "core/printable.hpp"
@@ -166,15 +169,15 @@ rechunk_plan plan_for(const array& from, const dims& chunk_shape, const executor
   return plan;
 }
 
-// A copy that is in progress.
+// A copy that is in progress. The caller holds a running write of the transaction. Once a commit
+// waits for that, no member of `writable_array` can write, but its tiles can.
 class copying {
  public:
-  copying(const array& from, const writable_array& to, const rechunk_plan& plan, executor& on)
+  copying(const array& from, arrays::chunk_tiles& to, const rechunk_plan& plan, executor& on)
       : from_(from), to_(to), plan_(plan), on_(on), shape_(from.shape()) {}
 
   void in_one_pass() const {
-    for_each_box(plan_.block_shape,
-                 [&](const region& block) { to_.write(block, from_.read(block)); });
+    for_each_box(plan_.block_shape, [&](const region& block) { write(block, from_.read(block)); });
   }
 
   // The file holds the blocks one after the other. The boxes of the first pass cut a block into
@@ -195,11 +198,15 @@ class copying {
     for_each_box(plan_.block_shape, [&](const region& block) {
       const tensor values = gathered(scratch, block);
       scratch.check();
-      to_.write(block, values);
+      write(block, values);
     });
   }
 
  private:
+  void write(const region& block, const tensor& values) const {
+    to_.write(arrays::chunk_places(block), values, on_);
+  }
+
   // Calls `visit(box)` for all boxes of that shape, in row-major order.
   template <class Visit>
   void for_each_box(const dims& box_shape, Visit visit) const {
@@ -246,7 +253,7 @@ class copying {
   }
 
   const array& from_;
-  const writable_array& to_;
+  arrays::chunk_tiles& to_;
   const rechunk_plan& plan_;
   executor& on_;
   const dims& shape_;
@@ -263,13 +270,16 @@ rechunk_plan rechunk(const array& from, const writable_array& to) {
   return detail::reporting(
       [&] { return "rechunk " + detail::in_quotes(from.name()); },
       [&] {
+        const auto target = to.implementation_;  // a callback may destroy the handle
+        const arrays::running_write running(*target->owner);
         executor& on = executor::current();
         if (!(from.shape() == to.shape()) || to.kind() == array_kind::dense)
           throw error(errc::invalid_argument, "the target is no chunked array of the same shape",
                       {detail::in_quotes(to.name()) + " has shape " + to_string(to.shape()) +
                        ", wanted " + to_string(from.shape())});
         const rechunk_plan plan = plan_for(from, to.chunk_shape(), on);
-        if (from.tiles()->identity() == to.tiles()->identity())
+        const auto tiles = target->owner->tiles_of(*target->written);
+        if (from.tiles()->identity() == tiles->identity())
           throw error(errc::invalid_argument, "an array cannot be copied onto itself",
                       {"read it from the generation before: container::latest"});
         if (from.size() == 0) return plan;
@@ -279,9 +289,13 @@ rechunk_plan rechunk(const array& from, const writable_array& to) {
             item_bytes(from.dtype()));
         const parallel::held_tokens held(parallel::state_of(on).tokens,
                                          static_cast<std::size_t>(plan.passes) * block_bytes);
-        const copying work(from, to, plan, on);
-        if (plan.passes == 2) work.in_two_passes();
-        else work.in_one_pass();
+        const copying work(from, *tiles, plan, on);
+        with_context([&] { return "write " + detail::in_quotes(target->written->name); },
+                     [&] {
+                       if (plan.passes == 2) work.in_two_passes();
+                       else work.in_one_pass();
+                     });
+        target->owner->require_not_aborted();
         return plan;
       });
 }

@@ -182,10 +182,11 @@ void write_new_part(const arrays::running_append& append,
 }  // namespace
 
 writable_array transaction::append(std::string_view name, const expr& values, index_t axis) {
-  const auto& state = begun().state;
+  // A callback of the write may destroy the transaction, so these two outlive the append.
+  const auto state = begun().state;
+  std::shared_ptr<writable_array::implementation> made;
   const auto frame = [&] { return fmt::format("append to {}", state->label(name)); };
   std::optional<arrays::running_append> running;
-  std::shared_ptr<writable_array::implementation> made;
   detail::reporting(frame, [&] {
     made = std::make_shared<writable_array::implementation>(state);
     running.emplace(*state, name, values.shape(), axis);

@@ -155,7 +155,7 @@ std::shared_ptr<writer> container_file::state::take_writer_lock(std::chrono::mil
     auto file = follow_name();
     // This description is opened under the lock, so no other writer uses it. It starts without the
     // errors of earlier writers, which do not concern this transaction: their commits were synced,
-    // and the superblocks are written again.
+    // and the superblocks are written again unless this process has synced them itself.
     auto sync = open_unshared(place);
     sync->discard_old_errors();
     if (identity_of(*turn.lock, path) == file->identity &&

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "format/bytes/range_set.hpp"
 #include "format/bytes/types.hpp"
 #include "format/generations/durable_slots.hpp"
 #include "format/os/bound_path.hpp"
@@ -38,6 +39,10 @@ struct shared_file {
   /// What the last writer of this object knows.
   durable_slots durable;
   remembered_space unused;
+
+  /// Where no page is left that a failed writer may have left in the cache. The writer that holds
+  /// the lock has removed them; each writer starts with an empty set.
+  range_set cleaned;
 
   /// Set if the file was opened for writing. It has failed once a write or a sync has failed.
   std::shared_ptr<shale::detail::write_back_record> write_back;

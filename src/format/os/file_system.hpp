@@ -62,8 +62,8 @@ class open_file {
   /// there before read as zeros.
   virtual os_result allocate(std::uint64_t offset, std::uint64_t bytes) noexcept = 0;
 
-  /// Whether writing the whole range, which lies inside the file, surely needs no more space on the
-  /// device. In doubt false.
+  /// Whether the whole range, which lies inside the file, surely has blocks of this file alone that
+  /// a write uses. In doubt false.
   virtual bool has_space_for(std::uint64_t offset, std::uint64_t bytes) noexcept {
     return (void)offset, (void)bytes, false;
   }
@@ -80,10 +80,10 @@ class open_file {
   virtual void discard_old_errors() noexcept {}
 
   /// Lets the page cache forget whole pages of the range that need not be written, and large pages
-  /// of the cache that lie partly in it. Changes no byte of the file.
-  virtual void drop_cached(std::uint64_t offset, std::uint64_t bytes) noexcept {
-    (void)offset;
-    (void)bytes;
+  /// of the cache that lie partly in it. Changes no byte of the file. Returns whether none of the
+  /// range is left in the cache: the kernel keeps a large page that somebody has mapped.
+  virtual bool drop_cached(std::uint64_t offset, std::uint64_t bytes) noexcept {
+    return (void)offset, (void)bytes, true;
   }
 
   virtual os_result truncate(std::uint64_t bytes) noexcept = 0;

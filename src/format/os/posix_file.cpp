@@ -98,13 +98,14 @@ void posix_file::discard_old_errors() noexcept {
     (void)::fdatasync(descriptor_);
 }
 
-void posix_file::drop_cached(std::uint64_t offset, std::uint64_t bytes) noexcept {
+bool posix_file::drop_cached(std::uint64_t offset, std::uint64_t bytes) noexcept {
   // The kernel keeps a large page of the cache that lies only partly in the range.
   constexpr std::uint64_t large_page = std::uint64_t{2} << 20;
   drop(offset, bytes);
-  if (!may_be_cached(offset, bytes)) return;
+  if (!may_be_cached(offset, bytes)) return true;
   const std::uint64_t first = offset / large_page * large_page;
   drop(first, shale::detail::align_up(offset + bytes, large_page) - first);
+  return !may_be_cached(offset, bytes);
 }
 
 os_result posix_file::truncate(std::uint64_t bytes) noexcept {

@@ -37,7 +37,7 @@ class posix_file final : public open_file {
   os_result punch(std::uint64_t offset, std::uint64_t bytes) noexcept override;
   os_result sync_data() noexcept override;
   void discard_old_errors() noexcept override;
-  void drop_cached(std::uint64_t offset, std::uint64_t bytes) noexcept override;
+  bool drop_cached(std::uint64_t offset, std::uint64_t bytes) noexcept override;
   os_result truncate(std::uint64_t bytes) noexcept override;
   os_result size() noexcept override;
   os_result identify(file_identity& identity) noexcept override;

@@ -8,9 +8,10 @@
 //
 // A transaction may reuse a freed range once no protected generation lies in its life (space.2). At
 // its beginning it reads the unused section, or has it from the transaction before
-// (remembered_space), and turns such ranges into free ones. During the transaction, changes are kept in memory: allocated ranges, released ranges, and the offsets that
-// differ from the tree. `write_changes` writes them into the tree at the end. The live section,
-// which may be long, is read only at the ranges that are released.
+// (remembered_space), and turns such ranges into free ones. During the transaction, changes are
+// kept in memory: allocated ranges, released ranges, and the offsets that differ from the tree.
+// `write_changes` writes them into the tree at the end. The live section, which may be long, is
+// read only at the ranges that are released.
 //
 // Invariants
 //   space.1  live, freed and free ranges cover the file after its fixed pages exactly once

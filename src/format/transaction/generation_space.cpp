@@ -47,11 +47,20 @@ std::uint64_t generation_space::require_no_loss() {
 // pages in the cache as if they were clean, and wrongly treats the blocks below them as in use. If
 // they are written again, the next sync succeeds, but after a restart the blocks read as zeros.
 // When a page leaves the cache, ext4 forgets this wrong state, and writing the page again works. So
-// all space that the map takes leaves the cache before it is written for the first time.
+// all space that the map takes leaves the cache before it is written for the first time. A page
+// that the kernel keeps is punched, together with its blocks.
 void generation_space::forget_old_pages() {
+  range_set& cleaned = file_->cleaned;
   const range_set fresh = map_.take_fresh();
-  for (const auto& [first, end] : fresh.ranges())
-    if (first < size_before_) file_->data->drop_cached(first, std::min(end, size_before_) - first);
+  for (const auto& range : fresh.ranges()) {
+    const std::uint64_t end = std::min(range.second, size_before_);
+    for (std::uint64_t first = range.first, stop = 0; first < end; first = stop) {
+      stop = std::min(end, cleaned.end_of_run(first));
+      if (cleaned.contains(first, stop)) continue;
+      if (!file_->data->drop_cached(first, stop - first)) punch({first, stop - first});
+    }
+    cleaned.unite(range.first, range.second);
+  }
 }
 
 // The kernel reads a page from the device before it writes a part of it, unless the page is in the
@@ -76,6 +85,10 @@ void generation_space::write_zeros(std::uint64_t first, std::uint64_t end) const
 void generation_space::clear(const extent& range) const {
   constexpr std::uint64_t written_bytes_max = 1u << 20;
   if (range.bytes <= written_bytes_max) return write_zeros(range.offset, range.end());
+  punch(range);
+}
+
+void generation_space::punch(const extent& range) const {
   const os_result result =
       uninterrupted([&] { return file_->data->punch(range.offset, range.bytes); });
   if (result < 0) throw failure("cannot clear space of the file", result, file_->path);
@@ -95,9 +108,9 @@ decltype(auto) generation_space::change_space(Body&& body) {
   }
 }
 
-// An allocation has two steps. First the space map finds a range. Then the range is cleared, as far
-// as the caller does not write it, and reserved in the file, so that later stores cannot fail for
-// lack of space. If the caller writes all of it and the file has its space, nothing is left to do.
+// An allocation has two steps. First the space map finds a range. Then the range is punched and
+// reserved in the file, so that it reads as zeros and later stores cannot fail for lack of space. If
+// the file has blocks for it, only what the caller does not write is cleared.
 // The second step can fail, for example on a full device. Everything is undone in reverse then:
 //   1. The range is punched. A failed reservation may keep part of the space; this returns it to
 //      the device.
@@ -121,10 +134,14 @@ extent generation_space::allocate(std::uint64_t bytes, std::uint64_t overwritten
     const std::uint64_t size = require_no_loss();
     forget_old_pages();
     const std::uint64_t end = found.offset + whole;
-    const std::uint64_t cleared = found.offset + overwritten / page_bytes * page_bytes;
-    if (cleared < std::min(end, size)) clear({cleared, std::min(end, size) - cleared});
-    if (size < end || !data.has_space_for(found.offset, whole))
+    if (end <= size && data.has_space_for(found.offset, whole)) {
+      const std::uint64_t cleared = found.offset + overwritten / page_bytes * page_bytes;
+      if (cleared < end) clear({cleared, end - cleared});
+    } else {
+      // Blocks that are there may be of no use for a write, so they are given back first.
+      if (found.offset < size) punch({found.offset, std::min(end, size) - found.offset});
       allocate_space(data, found.offset, whole, path);
+    }
   } catch (...) {
     const os_result size = data.size();
     if (size > 0 && found.offset < static_cast<std::uint64_t>(size))

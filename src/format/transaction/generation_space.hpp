@@ -116,6 +116,7 @@ class generation_space final : public page_sink {
   void clear_last_page(const extent& chunk) const;
   void write_zeros(std::uint64_t first, std::uint64_t end) const;
   void clear(const extent& range) const;
+  void punch(const extent& range) const;
   template <class Body>
   decltype(auto) change_space(Body&& body);
 

@@ -71,6 +71,7 @@ void writer::adopt_newest() {
   const std::uint32_t newest = require_newest_slot(both_, data, file_->id, path);
   if (!both_[1 - newest].fields) require_no_lost_commit(data, file_->id, path);
   base_ = *both_[newest].fields;
+  file_->cleaned = {};
   require_supported(base_, open_access::write, path);
   require_next_generation(base_, path);
   require_no_pin_above(base_.generation, scan_pins(*lock_, path), *lock_, path);

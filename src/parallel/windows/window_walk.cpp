@@ -82,6 +82,7 @@ window_sizes window_walk::sizes(const plan& loop_plan) const {
 // An operand without gaps is read fastest by page faults, without a prefetch before them: the
 // kernel then uses large pages, which it never does for prefetches.
 void window_walk::read(index_t window) {
+  const executor::scope within(executor_);  // readers have threads of their own
   survey_->survey_up_to(window);
   const tile_numbers tiles = windows_.tiles(window);
   for (const auto& operand : operands_) {

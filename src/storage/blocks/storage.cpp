@@ -110,7 +110,9 @@ void storage::grow(std::size_t bytes) {
 }
 
 std::size_t storage::capacity_bytes() const noexcept {
-  return block_ ? block_->capacity_bytes() - owner_offset() : 0;
+  if (!block_) return 0;
+  const bool reaches_end = owner_offset() + bytes_ == block_->size_bytes();
+  return reaches_end ? block_->capacity_bytes() - owner_offset() : bytes_;
 }
 
 std::string_view storage::path() const noexcept {

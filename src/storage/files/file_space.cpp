@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,6 +18,7 @@
 #include "shale/error.hpp"
 #include "storage/files/file_descriptor.hpp"
 #include "storage/files/file_size_signal.hpp"
+#include "storage/files/file_system_kind.hpp"
 
 namespace shale::detail {
 
@@ -59,11 +61,14 @@ bool is_surely_full(int descriptor, std::uint64_t from, std::uint64_t to) noexce
   struct statvfs disk {};
   if (::fstat(descriptor, &file) != 0 || ::fstatvfs(descriptor, &disk) != 0) return false;
   if (disk.f_blocks == 0) return false;  // the file system does not count blocks
-  // Blocks that the file has beyond `from` bytes may already lie after its end, so they are
-  // subtracted from what is needed.
+  // All blocks of the file may lie in the range, except that no more of them lie behind its end than
+  // its length does not explain.
   const auto own = static_cast<std::uint64_t>(file.st_blocks) * 512;
-  const std::uint64_t behind_end = own - std::min(own, from);
-  const std::uint64_t wanted = to - from - std::min(to - from, behind_end);
+  const auto size = static_cast<std::uint64_t>(file.st_size);
+  const std::uint64_t inside = std::min(to, size) - std::min(from, size);
+  const std::uint64_t behind = to - from - inside;
+  const std::uint64_t wanted =
+      inside - std::min(inside, own) + behind - std::min(behind, own - std::min(own, size));
   // Free blocks that are kept for root, or for one user or group, count as free for everybody,
   // because the system does not tell who may take them (on ext4: `tune2fs -u`, `-g`, or the right
   // CAP_SYS_RESOURCE).
@@ -112,12 +117,23 @@ void extend_file(int descriptor, std::uint64_t from, std::uint64_t to, std::stri
                         : "free space on the device, or write elsewhere"});
 }
 
+namespace {
+
+// Whether the file system writes changed bytes to other blocks than those that they have.
+bool is_copied_on_write(int descriptor) noexcept {
+  struct statfs status {};
+  return ::fstatfs(descriptor, &status) != 0 ||
+         copies_on_write(static_cast<std::uint64_t>(status.f_type));
+}
+
+}  // namespace
+
 bool has_space(int descriptor, std::uint64_t from, std::uint64_t to) noexcept {
   constexpr std::uint32_t pieces_max = 32;
   // Other properties mean that the place is not known, or that writing there takes another place.
   constexpr std::uint32_t harmless =
       FIEMAP_EXTENT_LAST | FIEMAP_EXTENT_UNWRITTEN | FIEMAP_EXTENT_MERGED;
-  if (is_beyond_limit(to)) return false;
+  if (is_beyond_limit(to) || is_copied_on_write(descriptor)) return false;
   alignas(fiemap) std::byte answer[sizeof(fiemap) + pieces_max * sizeof(fiemap_extent)] = {};
   auto* const map = reinterpret_cast<fiemap*>(answer);
   map->fm_start = from;

@@ -22,8 +22,8 @@ bool is_surely_full(int descriptor, std::uint64_t from, std::uint64_t to) noexce
 
 /// Whether bytes `from` to `to` of the file can be overwritten without more space on the device:
 /// each has a block that belongs to this file alone. In doubt the answer is no: the file system does
-/// not tell, the bytes lie in more than 32 pieces of the device, or the limit of a file's size
-/// (`ulimit -f`) lies before `to`.
+/// not tell, or copies what is changed (btrfs, bcachefs); the bytes lie in more than 32 pieces of the
+/// device; or the limit of a file's size (`ulimit -f`) lies before `to`.
 bool has_space(int descriptor, std::uint64_t from, std::uint64_t to) noexcept;
 
 /// The size of the open file. Throws io.

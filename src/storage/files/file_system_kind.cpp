@@ -37,6 +37,18 @@ file_system_kind classify_file_system(std::uint64_t magic) noexcept {
   }
 }
 
+bool copies_on_write(std::uint64_t magic) noexcept {
+  switch (static_cast<std::uint32_t>(magic)) {
+    case 0x9123683E:  // btrfs
+    case 0xCA451A4E:  // bcachefs
+    case 0x2FC12FC1:  // ZFS
+    case 0x3434:      // NILFS
+      return true;
+    default:
+      return false;
+  }
+}
+
 file_system_kind file_system_of(int descriptor) noexcept {
   struct statfs status {};
   int result;

@@ -1,4 +1,4 @@
-// Classifies file systems by the behaviour of mappings on them.
+// Classifies file systems by the behaviour of mappings on them, and by where they write.
 #pragma once
 
 #include <cstdint>
@@ -16,5 +16,8 @@ file_system_kind file_system_of(int descriptor) noexcept;
 
 /// The kind for a number that `statfs` reports.
 file_system_kind classify_file_system(std::uint64_t magic) noexcept;
+
+/// Whether the file system of that number writes changed bytes to new blocks.
+bool copies_on_write(std::uint64_t magic) noexcept;
 
 }  // namespace shale::detail
