@@ -3,11 +3,14 @@
 //
 //   simulation run heat.shale 100 &
 //   simulation watch heat.shale
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
 
 #include "shale/shale.hpp"
 
@@ -50,8 +53,17 @@ void run(const std::string& path, index_t steps) {
   }
 }
 
+// Opens the container. The simulation may not have made it yet.
+container open_soon(const std::string& path) {
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    if (auto found = container::open_if_exists(path)) return *std::move(found);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return container::open(path);
+}
+
 void watch(const std::string& path) {
-  const container file = container::open(path);
+  const container file = open_soon(path);
   std::uint64_t seen = 0;
   // The viewer ends after ten seconds without a new step. The simulation never waits for it.
   while (const auto newest = file.wait_newer(seen, timeout{10'000})) {

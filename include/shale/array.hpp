@@ -113,7 +113,7 @@ class array {
   /// Reads a part of the array into `out`. `out` has the shape of the part, and may have any layout
   /// and any dtype. After an exception, `out` may be partly written. A dense array is compared as
   /// by `read` only if `out` is row-major without gaps and has the array's dtype. Otherwise it is
-  /// compared with checksum_use::compared alone.
+  /// compared only if the executor has checksum_use::compared.
   /// Cost     as read; for another dtype than the array's, as `eval`
   /// Throws   as read; invalid_argument also if `out` has another shape; access_denied (`out` is
   ///          read-only)

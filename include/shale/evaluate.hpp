@@ -54,9 +54,9 @@ struct evaluation_plan {
   /// broadcast or read through several views, and a tile source counts each whole tile once. A tile
   /// that neighbours share is reloaded if the cache (a quarter of what other calls have left of the
   /// budget) has evicted it. Such a reload is not counted. A chunk that is found decoded is counted
-  /// all the same (executor::forget_chunks). The pass of a rolling reduction, or of windows by
-  /// Fourier transforms, counts its results as tiles of a source; what these are computed from is
-  /// not counted, neither here nor in the other members. For elements that are read from tile sources at positions (`take`), this is an
+  /// all the same (executor::forget_chunks). Of rolling reductions, and of windows by Fourier
+  /// transforms, only the results are counted, as tiles of a source. No member counts what they are
+  /// computed from. For elements that are read from tile sources at positions (`take`), this is an
   /// upper limit, because the positions are not looked at.
   std::uint64_t bytes_read = 0;
   std::uint64_t tiles_decoded = 0;  ///< tiles of sources, counted like their bytes

@@ -32,7 +32,8 @@ struct space_report {
 
   /// Bytes that only older generations refer to, and that no writer may use yet. A reader in any
   /// process holds such a generation, such a generation is retained, or it is the one before the
-  /// newest, to which a crash may lead back. Bytes of several kinds count as the first.
+  /// newest, to which a crash may lead back. Bytes that are held for several reasons count once: for
+  /// readers first, then as retained, then as previous.
   std::uint64_t held_by_readers_bytes = 0;
   std::uint64_t retained_bytes = 0;
   std::uint64_t previous_bytes = 0;

@@ -107,10 +107,9 @@ class transaction {
   /// Tensors that were mapped from these arrays are separated from the file.
   /// Cost     chunked: O(chunks that the new shape cuts off or cuts through). Chunks that it cuts
   ///          through are stored again, in parallel. Growing stores no chunk. Commit stores the
-  ///          changed pages of the index. The index has room for an axis other than the first to
-  ///          grow to about 2^(62 / rank) times the chunks of the first shape, but no such room in
-  ///          a file of an older version. If an axis outgrows it, the index of the array is stored
-  ///          again, which is O(chunks) entries of 44 bytes.
+  ///          changed pages of the index. Each axis but the first can grow to about 2^(62 / rank)
+  ///          times its first number of chunks. Beyond that, or in a file of an older version, the
+  ///          index of the array is stored again: O(chunks) entries of 44 bytes.
   ///          Dense: a change of the first axis copies 2 MiB at most, and reserves space for new
   ///          elements. A change of another axis copies the array
   /// Throws   as every member; not_found, with names that are similar; invalid_argument (rank 0,
@@ -135,9 +134,9 @@ class transaction {
   ///          restored, `commit` refuses. After a failed evaluation, earlier handles to a chunked
   ///          array throw too. Those to a dense array go on working, unless another call has
   ///          written or mapped the longer array.
-  ///          The values may read the array itself. But if its index has to be stored again, and
-  ///          this transaction has written the array before, the call throws invalid_argument. A
-  ///          second call then succeeds
+  ///          The values may read the array itself. If this transaction has written the array
+  ///          before, and its index has to be stored again, such a call throws invalid_argument;
+  ///          calling it again succeeds
   /// Threads  appends to different arrays may run at the same time
   writable_array append(std::string_view name, const expr& values, index_t axis = 0);
 

@@ -49,10 +49,9 @@ enum class window_method : std::uint8_t {
   /// is NaN or infinite makes all sums of its blocks NaN.
   ///
   /// Such sums take a pass of their own. It reads `a` part by part, so `a` may be larger than
-  /// memory, except for the two kinds of expression that rolling reductions compute as a whole, too
-  /// (rolling.hpp). If they are the whole value of an output of the same dtype that shares no bytes
-  /// with the operands, the pass writes it; otherwise they are held, as results of scans are
-  /// (scans.hpp). The time for an element grows with the logarithm of the kernel. Each thread holds
+  /// memory; rolling.hpp names two exceptions. The pass writes the output itself if these sums are
+  /// its whole value and have its dtype, and if it shares no bytes with the operands. Otherwise the
+  /// sums are held, as results of scans are (scans.hpp). The time for an element grows with the logarithm of the kernel. Each thread holds
   /// blocks of complex128: of 2^18 elements, or of up to four times the kernel's extent along every
   /// axis if these are more.
   fft,

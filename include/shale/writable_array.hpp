@@ -111,9 +111,10 @@ class writable_array {
   ///          shape; corrupt, with array, chunk and byte. A part of the elements may be stored then
   std::uint64_t copy_from(const array& from) const;
 
-  /// The chunks of the array as writable tiles. Null for dense arrays. Another thread may store a
-  /// tile between its `load` and its `store`. When `write` changes a part of a chunk, no other
-  /// thread can do so. Each store is a write of its own, so a commit may come between two of them.
+  /// The chunks of the array as writable tiles. Null for dense arrays. If another thread stores a
+  /// tile between your `load` and your `store`, what it stored is lost; a `write` to a part of a
+  /// chunk prevents this. Each store is a write of its own, so a commit may come between two of
+  /// them.
   /// Throws   invalid_argument (the transaction has ended), not_found (the array was removed)
   std::shared_ptr<tile_source> tiles() const;
 

@@ -134,9 +134,13 @@ TEST(CheapestRun, EndsWithAUnit) {
   const std::uint64_t bytes = 3 * unit_bytes + division_bytes + 4711;
   EXPECT_EQ(cheapest_run(made, bytes, 2).first, 3 * unit_bytes);
   EXPECT_EQ(cheapest_run(made, bytes, 3).first, 2 * unit_bytes);
-  made.extents.pop_back();
-  made.extents.push_back({400 * unit_bytes, unit_bytes - division_bytes});
-  EXPECT_EQ(cheapest_run(made, 4 * unit_bytes, 2).first, 3 * unit_bytes);
+  // The cheapest run would end inside the last unit.
+  made.extents = {{100 * unit_bytes, 2 * unit_bytes},
+                  {200 * unit_bytes, division_bytes},
+                  {300 * unit_bytes, division_bytes},
+                  {400 * unit_bytes, 8 * division_bytes}};
+  EXPECT_EQ(cheapest_run(made, 2 * unit_bytes + 10 * division_bytes, 2).first,
+            2 * unit_bytes + division_bytes);
 }
 
 TEST(CanBeCut, AsksForWholeUnitsBeforeTheLastOne) {

@@ -320,6 +320,9 @@ TEST_F(Rechunk, RefusesWhatHasNoChunksOrNoSuchShape) {
             errc::invalid_argument);
   const writable_array same = change.update("a");
   EXPECT_EQ(code_of([&] { rechunk(*change.find("a"), same); }), errc::invalid_argument);
+  writable_array moved = change.create("moved", spec({8, 8}, {2, 2}));
+  const writable_array target = std::move(moved);
+  EXPECT_EQ(code_of([&] { rechunk(a, moved); }), errc::invalid_argument);
   for (const dims& chunk : {dims{4}, dims{4, 0}, dims{-1, 4}})
     EXPECT_EQ(code_of([&] { plan_rechunk(a, chunk); }), errc::invalid_argument) << to_string(chunk);
 }

@@ -367,6 +367,18 @@ TEST_F(ContainerFile, PagesThatStayInTheCacheArePunched) {
   EXPECT_EQ(files.calls_of("punch"), punched + 1);
 }
 
+TEST_F(ContainerFile, PagesThatCouldNotBePunchedAreTriedAgain) {
+  commit([&](transaction& change) { change.write(change.allocate(20 * page_bytes).offset, {}); });
+  transaction change = container.begin(at_once);
+  files.drops_pages = false;
+  files.fail_call(files.calls() + 1, test::fault::error, EIO);  // the first asks for the size
+  EXPECT_EQ(code_of([&] { change.allocate_chunk(page_bytes); }), errc::io);
+  EXPECT_EQ(files.failed_call(), "punch");
+  const std::uint64_t punched = files.calls_of("punch");
+  change.allocate_chunk(page_bytes);
+  EXPECT_GT(files.calls_of("punch"), punched);
+}
+
 TEST_F(ContainerFile, LargePartsThatReadAsZerosAreHoles) {
   constexpr std::uint64_t whole = 3u << 20, overwritten = 1u << 20;
   extent old;
@@ -377,11 +389,13 @@ TEST_F(ContainerFile, LargePartsThatReadAsZerosAreHoles) {
     change.commit();
   }
   transaction change = container.begin(at_once);
+  const std::uint64_t reserved = files.calls_of("allocate");
   const std::uint64_t punched = files.calls_of("punch");
   const extent found = change.allocate(whole, overwritten);
   ASSERT_GE(found.offset, old.offset);
   ASSERT_LT(found.offset + overwritten, old.end());
   EXPECT_EQ(files.calls_of("punch"), punched + 1);
+  EXPECT_EQ(files.calls_of("allocate"), reserved + 1) << "no store may fail on a full disk";
   std::vector<std::byte> bytes(whole - overwritten);
   change.read(found.offset + overwritten, bytes);
   EXPECT_EQ(bytes, std::vector<std::byte>(whole - overwritten));

@@ -75,7 +75,7 @@ TEST_F(FileSpace, OfWrittenAndReservedBytesIsThere) {
 }
 
 // The blocks of a file with a hole may be those of the range.
-TEST(FullDisk, IsNotSaidToLackWhatTheFileHas) {
+TEST(SurelyFull, IsNoFileThatHasItsBlocksBehindAHole) {
   const test::small_disk disk;
   const int file = ::open((disk.files() / "sparse").c_str(), O_RDWR | O_CREAT, 0600);
   ASSERT_GE(file, 0);

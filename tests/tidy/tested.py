@@ -73,6 +73,7 @@ THROUGH = {
         "unused_section": ("tests/format/space_test.cpp", "space that transactions take and release"),
     },
     "src/format/transaction": {
+        "page_writes": ("tests/format/container_file_test.cpp", "the pages of commits"),
         "changed_arrays": ("tests/format/container_file_test.cpp", "changes of every kind"),
         "generation_space": ("tests/format/container_file_test.cpp", "extents given and taken"),
     },

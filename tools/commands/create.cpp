@@ -141,7 +141,7 @@ void add_create(command_line& line) {
       "  shale create big.shale:a --shape 32768,32768\n"
       "  shale create big.shale:b --shape 32768,32768 --chunked --fill nan\n"
       "  shale create big.shale:c --shape 1000,4096 --dtype uint16 --chunk 100,4096 \\\n"
-      "      --codec delta,shuffle,zstd:3 --attribute unit=m\n"
+      "      --codec delta,shuffle,zstd:3 --attribute units=m\n"
       "  shale create big.shale:when --shape 1000 --dtype 'datetime64[s]' --fill NaT");
   command->callback([&line, options] { line.chosen = [options] { return run(*options); }; });
 }

@@ -35,7 +35,7 @@ std::vector<attribute> new_attributes(const set_options& options) {
       throw error(errc::invalid_argument, fmt::format("set: '{}' is named twice", key));
   if (all.empty() && options.unset.empty())
     throw error(errc::invalid_argument, "set: an attribute is missing",
-                {"as in: shale set survey.shale:dem unit=m"});
+                {"as in: shale set survey.shale:dem units=m"});
   return all;
 }
 
@@ -126,7 +126,7 @@ void add_set(command_line& line) {
       "`shale info` shows attributes as text, and with --json as JSON.\n"
       "\n"
       "Examples:\n"
-      "  shale set survey.shale:dem unit=m scale=0.5 'range=[0, 1200]'\n"
+      "  shale set survey.shale:dem units=m scale=0.5 'range=[0, 1200]'\n"
       "  shale set survey.shale:dem 'comment=as measured' 'version=\"1.0\"'\n"
       "  shale set survey.shale:dem '_ARRAY_DIMENSIONS=[\"y\", \"x\"]' 'coordinates=lat lon'\n"
       "  shale set survey.shale:time '_LOGICAL_DTYPE=datetime64[h]'\n"

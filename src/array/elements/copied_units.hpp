@@ -31,9 +31,10 @@ format::byte_interval touched_units(const layout& view, std::size_t item_bytes,
                                     std::uint64_t array_bytes, std::uint64_t divided_at);
 
 /// How many bytes at the beginning of an array stay where they are when an append makes it longer.
-/// The others are copied to the new extent: less than `division_bytes`, and those extents of the
-/// last unit that are not longer than all that the new extent holds. So the last unit has few
-/// extents, and each byte is copied few times. A unit that becomes full gets one extent.
+/// The others are copied to the new extent. If the last unit becomes full, that is the whole unit.
+/// Otherwise it is less than `division_bytes`, and those extents of the unit that are not longer
+/// than all that the new extent holds. So the unit has few extents, and each byte is copied few
+/// times.
 std::uint64_t kept_by_append(const format::dense_layout& layout, std::uint64_t bytes_before,
                              std::uint64_t bytes_after);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <string>
+#include <utility>
 
 #include "array/elements/chunk_places.hpp"
 #include "array/handles/array_implementation.hpp"
@@ -173,8 +175,15 @@ rechunk_plan plan_for(const array& from, const dims& chunk_shape, const executor
 // waits for that, no member of `writable_array` can write, but its tiles can.
 class copying {
  public:
-  copying(const array& from, arrays::chunk_tiles& to, const rechunk_plan& plan, executor& on)
-      : from_(from), to_(to), plan_(plan), on_(on), shape_(from.shape()) {}
+  /// `label` is what messages call the target.
+  copying(const array& from, arrays::chunk_tiles& to, std::string label, const rechunk_plan& plan,
+          executor& on)
+      : from_(from),
+        to_(to),
+        label_(std::move(label)),
+        plan_(plan),
+        on_(on),
+        shape_(from.shape()) {}
 
   void in_one_pass() const {
     for_each_box(plan_.block_shape, [&](const region& block) { write(block, from_.read(block)); });
@@ -204,7 +213,8 @@ class copying {
 
  private:
   void write(const region& block, const tensor& values) const {
-    to_.write(arrays::chunk_places(block), values, on_);
+    with_context([&] { return "write " + to_string(block) + " of " + label_; },
+                 [&] { to_.write(arrays::chunk_places(block), values, on_); });
   }
 
   // Calls `visit(box)` for all boxes of that shape, in row-major order.
@@ -254,6 +264,7 @@ class copying {
 
   const array& from_;
   arrays::chunk_tiles& to_;
+  const std::string label_;
   const rechunk_plan& plan_;
   executor& on_;
   const dims& shape_;
@@ -270,6 +281,7 @@ rechunk_plan rechunk(const array& from, const writable_array& to) {
   return detail::reporting(
       [&] { return "rechunk " + detail::in_quotes(from.name()); },
       [&] {
+        static_cast<void>(to.state());           // throws if it was moved from
         const auto target = to.implementation_;  // a callback may destroy the handle
         const arrays::running_write running(*target->owner);
         executor& on = executor::current();
@@ -289,12 +301,9 @@ rechunk_plan rechunk(const array& from, const writable_array& to) {
             item_bytes(from.dtype()));
         const parallel::held_tokens held(parallel::state_of(on).tokens,
                                          static_cast<std::size_t>(plan.passes) * block_bytes);
-        const copying work(from, *tiles, plan, on);
-        with_context([&] { return "write " + detail::in_quotes(target->written->name); },
-                     [&] {
-                       if (plan.passes == 2) work.in_two_passes();
-                       else work.in_one_pass();
-                     });
+        const copying work(from, *tiles, target->owner->label(target->written->name), plan, on);
+        if (plan.passes == 2) work.in_two_passes();
+        else work.in_one_pass();
         target->owner->require_not_aborted();
         return plan;
       });

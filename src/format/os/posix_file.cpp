@@ -102,10 +102,10 @@ bool posix_file::drop_cached(std::uint64_t offset, std::uint64_t bytes) noexcept
   // The kernel keeps a large page of the cache that lies only partly in the range.
   constexpr std::uint64_t large_page = std::uint64_t{2} << 20;
   drop(offset, bytes);
-  if (!may_be_cached(offset, bytes)) return true;
+  if (cached_bytes(offset, bytes) == 0) return true;
   const std::uint64_t first = offset / large_page * large_page;
   drop(first, shale::detail::align_up(offset + bytes, large_page) - first);
-  return !may_be_cached(offset, bytes);
+  return cached_bytes(offset, bytes).value_or(0) == 0;
 }
 
 os_result posix_file::truncate(std::uint64_t bytes) noexcept {
@@ -236,9 +236,11 @@ void posix_file::drop(std::uint64_t offset, std::uint64_t bytes) noexcept {
                         POSIX_FADV_DONTNEED);
 }
 
-// Whether a page of the range is in the page cache. Kernels before 6.5 do not answer. They have
-// no large pages of ext4, so a range that was dropped is not there.
-bool posix_file::may_be_cached(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+// How many bytes of the range are in the page cache; nothing if the system does not tell. Kernels
+// before 6.5 have no such call. They have no large pages of ext4 either, so a range that was dropped
+// is not there.
+std::optional<std::uint64_t> posix_file::cached_bytes(std::uint64_t offset,
+                                                      std::uint64_t bytes) const noexcept {
   struct {
     std::uint64_t offset, bytes;
   } const range{offset, bytes};
@@ -246,8 +248,9 @@ bool posix_file::may_be_cached(std::uint64_t offset, std::uint64_t bytes) const 
     std::uint64_t cached, dirty, written_back, evicted, recently_evicted;
   } found{};
   constexpr long cachestat = 451;  // of all processors; not yet in the headers of the C library
-  if (::syscall(cachestat, descriptor_, &range, &found, 0U) == 0) return found.cached > 0;
-  return errno != ENOSYS;
+  if (::syscall(cachestat, descriptor_, &range, &found, 0U) == 0)
+    return found.cached * shale::detail::system_page_bytes();
+  return errno == ENOSYS ? std::optional<std::uint64_t>(0) : std::nullopt;
 }
 
 os_result posix_file::write_zeros(std::uint64_t offset, std::uint64_t bytes) noexcept {

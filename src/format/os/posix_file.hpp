@@ -65,7 +65,8 @@ class posix_file final : public open_file {
   os_result give_up_temporary_name(const starting_directory& parent,
                                    const std::string& path) noexcept;
   void drop(std::uint64_t offset, std::uint64_t bytes) noexcept;
-  bool may_be_cached(std::uint64_t offset, std::uint64_t bytes) const noexcept;
+  std::optional<std::uint64_t> cached_bytes(std::uint64_t offset,
+                                            std::uint64_t bytes) const noexcept;
   os_result write_zeros(std::uint64_t offset, std::uint64_t bytes) noexcept;
   void* map_word(std::uint64_t offset) noexcept;
   void release_locks() noexcept;

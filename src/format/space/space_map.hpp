@@ -74,6 +74,11 @@ class space_map {
   /// of this transaction was written there before the call.
   range_set take_fresh() noexcept { return std::exchange(fresh_, {}); }
 
+  /// The next `take_fresh` returns these ranges again.
+  void put_fresh_back(const range_set& ranges) {
+    for (const auto& [first, end] : ranges.ranges()) fresh_.unite(first, end);
+  }
+
   /// How often a range came from free space or from the end of the file so far. While the number
   /// stays, nothing of this transaction is written over a range that it has released.
   std::uint64_t times_taken() const noexcept { return times_taken_; }

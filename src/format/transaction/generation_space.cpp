@@ -52,14 +52,19 @@ std::uint64_t generation_space::require_no_loss() {
 void generation_space::forget_old_pages() {
   range_set& cleaned = file_->cleaned;
   const range_set fresh = map_.take_fresh();
-  for (const auto& range : fresh.ranges()) {
-    const std::uint64_t end = std::min(range.second, size_before_);
-    for (std::uint64_t first = range.first, stop = 0; first < end; first = stop) {
-      stop = std::min(end, cleaned.end_of_run(first));
-      if (cleaned.contains(first, stop)) continue;
-      if (!file_->data->drop_cached(first, stop - first)) punch({first, stop - first});
+  try {
+    for (const auto& range : fresh.ranges()) {
+      const std::uint64_t end = std::min(range.second, size_before_);
+      for (std::uint64_t first = range.first, stop = 0; first < end; first = stop) {
+        stop = std::min(end, cleaned.end_of_run(first));
+        if (cleaned.contains(first, stop)) continue;
+        if (!file_->data->drop_cached(first, stop - first)) punch({first, stop - first});
+      }
+      cleaned.unite(range.first, range.second);
     }
-    cleaned.unite(range.first, range.second);
+  } catch (...) {
+    map_.put_fresh_back(fresh);  // the next call tries again
+    throw;
   }
 }
 
@@ -80,12 +85,14 @@ void generation_space::write_zeros(std::uint64_t first, std::uint64_t end) const
   }
 }
 
-// Makes a range of whole pages read as zeros. A file system records a hole, and then new blocks, in
-// its journal, which takes it longer than writing a MiB.
+// Makes a range of whole pages read as zeros. The file has blocks for them before and after. A file
+// system records a hole, and then new blocks, in its journal, which takes it longer than writing a
+// MiB.
 void generation_space::clear(const extent& range) const {
   constexpr std::uint64_t written_bytes_max = 1u << 20;
   if (range.bytes <= written_bytes_max) return write_zeros(range.offset, range.end());
   punch(range);
+  allocate_space(*file_->data, range.offset, range.bytes, file_->path);
 }
 
 void generation_space::punch(const extent& range) const {

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <limits>
+#include <span>
 
 #include "shale/error.hpp"
 #include "storage/files/file_descriptor.hpp"
@@ -56,19 +57,62 @@ bool is_beyond_limit(std::uint64_t bytes) noexcept {
 
 }  // namespace
 
+namespace {
+
+// The pieces of the device that hold bytes of a range of a file, also those that are only reserved.
+class device_pieces {
+ public:
+  device_pieces(int descriptor, std::uint64_t from, std::uint64_t to) noexcept {
+    auto* const map = reinterpret_cast<fiemap*>(answer_);
+    map->fm_start = from;
+    map->fm_length = to - from;
+    map->fm_extent_count = pieces_max;
+    if (::ioctl(descriptor, FS_IOC_FIEMAP, map) != 0) return;
+    const auto* const first = reinterpret_cast<const fiemap_extent*>(answer_ + sizeof(fiemap));
+    pieces_ = {first, map->fm_mapped_extents};
+    are_all_ = pieces_.size() < pieces_max || (pieces_.back().fe_flags & FIEMAP_EXTENT_LAST) != 0;
+  }
+
+  /// In the order of the file; none if the file system does not tell.
+  std::span<const fiemap_extent> pieces() const noexcept { return pieces_; }
+
+  /// Whether the file system has told all pieces of the range.
+  bool are_all() const noexcept { return are_all_; }
+
+ private:
+  static constexpr std::uint32_t pieces_max = 32;
+  alignas(fiemap) std::byte answer_[sizeof(fiemap) + pieces_max * sizeof(fiemap_extent)] = {};
+  std::span<const fiemap_extent> pieces_;
+  bool are_all_ = false;
+};
+
+// The bytes of a range that have blocks already, or more than these if the file system does not
+// tell: all blocks of the file may lie in the range, but behind the end of the file only those that
+// its length does not need.
+std::uint64_t most_bytes_there(int descriptor, const struct stat& file, std::uint64_t from,
+                               std::uint64_t to) noexcept {
+  const device_pieces known(descriptor, from, to);
+  if (known.are_all()) {
+    std::uint64_t there = 0;
+    for (const fiemap_extent& piece : known.pieces())
+      there += std::min<std::uint64_t>(piece.fe_logical + piece.fe_length, to) -
+               std::max<std::uint64_t>(piece.fe_logical, from);
+    return there;
+  }
+  const auto own = static_cast<std::uint64_t>(file.st_blocks) * 512;
+  const auto size = static_cast<std::uint64_t>(file.st_size);
+  const std::uint64_t inside = std::min(to, size) - std::min(from, size);
+  return std::min(inside, own) + std::min(to - from - inside, own - std::min(own, size));
+}
+
+}  // namespace
+
 bool is_surely_full(int descriptor, std::uint64_t from, std::uint64_t to) noexcept {
   struct stat file {};
   struct statvfs disk {};
   if (::fstat(descriptor, &file) != 0 || ::fstatvfs(descriptor, &disk) != 0) return false;
   if (disk.f_blocks == 0) return false;  // the file system does not count blocks
-  // All blocks of the file may lie in the range, except that no more of them lie behind its end than
-  // its length does not explain.
-  const auto own = static_cast<std::uint64_t>(file.st_blocks) * 512;
-  const auto size = static_cast<std::uint64_t>(file.st_size);
-  const std::uint64_t inside = std::min(to, size) - std::min(from, size);
-  const std::uint64_t behind = to - from - inside;
-  const std::uint64_t wanted =
-      inside - std::min(inside, own) + behind - std::min(behind, own - std::min(own, size));
+  const std::uint64_t wanted = to - from - most_bytes_there(descriptor, file, from, to);
   // Free blocks that are kept for root, or for one user or group, count as free for everybody,
   // because the system does not tell who may take them (on ext4: `tune2fs -u`, `-g`, or the right
   // CAP_SYS_RESOURCE).
@@ -129,21 +173,14 @@ bool is_copied_on_write(int descriptor) noexcept {
 }  // namespace
 
 bool has_space(int descriptor, std::uint64_t from, std::uint64_t to) noexcept {
-  constexpr std::uint32_t pieces_max = 32;
   // Other properties mean that the place is not known, or that writing there takes another place.
   constexpr std::uint32_t harmless =
       FIEMAP_EXTENT_LAST | FIEMAP_EXTENT_UNWRITTEN | FIEMAP_EXTENT_MERGED;
   if (is_beyond_limit(to) || is_copied_on_write(descriptor)) return false;
-  alignas(fiemap) std::byte answer[sizeof(fiemap) + pieces_max * sizeof(fiemap_extent)] = {};
-  auto* const map = reinterpret_cast<fiemap*>(answer);
-  map->fm_start = from;
-  map->fm_length = to - from;
-  map->fm_extent_count = pieces_max;
-  if (::ioctl(descriptor, FS_IOC_FIEMAP, map) != 0) return false;
-  const auto* const pieces = reinterpret_cast<const fiemap_extent*>(answer + sizeof(fiemap));
-  for (std::uint32_t i = 0; i < map->fm_mapped_extents; ++i) {
-    if (pieces[i].fe_logical > from || (pieces[i].fe_flags & ~harmless) != 0) return false;
-    from = pieces[i].fe_logical + pieces[i].fe_length;
+  const device_pieces known(descriptor, from, to);
+  for (const fiemap_extent& piece : known.pieces()) {
+    if (piece.fe_logical > from || (piece.fe_flags & ~harmless) != 0) return false;
+    from = piece.fe_logical + piece.fe_length;
   }
   return from >= to;
 }

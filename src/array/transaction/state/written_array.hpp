@@ -43,9 +43,6 @@ struct shared_bytes {
   /// segment with that byte was compared with its checksum then.
   std::uint64_t divided_at = 0;
 
-  /// What bytes of the base generation are compared with; `sums` are there.
-  stored_sums stored() const noexcept { return {*sums, base_bytes}; }
-
   /// Whether the array has another shape than in the base generation.
   bool reshaped = false;
 
