@@ -334,7 +334,7 @@ void add_convert(command_line& line) {
                     "Replace the container by a copy of itself; takes no target");
   command
       ->add_flag("--salvage", options->salvage,
-                 "Copy the newest generation that is whole, if a later one is lost")
+                 "If the newest commit is lost, copy the generation before it")
       ->excludes("--replace");
   command->add_option("--as", options->type, "Convert elements [as they are]")->type_name("DTYPE");
   command->add_flag("--json", options->json, "Print what was written as JSON");
