@@ -538,7 +538,7 @@ TEST_F(ContainerThatMoves, IsFollowedByATransactionThatBegins) {
     const int base = older ? 2 : 3;
     bool moved = false;
     watch_after(syncs_of_begin, [&](std::string_view call) {
-      if (call == "fstatat" && !std::exchange(moved, true)) std::filesystem::rename(copied, path_);
+      if (call == "openat" && !std::exchange(moved, true)) std::filesystem::rename(copied, path_);
     });
     transaction change = file.begin();
     stop_watching();

@@ -767,11 +767,20 @@ TEST(Unpublished, AFailingCallLeavesWhatWasReported) {
 TEST(Unpublished, SpaceLeavesTheCacheOnceForEachWriter) {
   recording_file_system files;
   chain c(files);
+  plain_state told;
+  int notes = 0;
   const auto add = [&](int generations) {
-    for (int k = 0; k < generations; ++k) c.add();
+    for (int k = 0; k < generations; ++k) {
+      transaction change = c.begin();
+      test::storyteller story(change, told);
+      if (!told.contains("a")) story.create_chunked("a");
+      story.note("a", "note", std::to_string(++notes));
+      change.commit_unpublished();
+      c.held = change.writer_owner();
+    }
   };
   add(40);
-  c.publish();
+  c.held->publish_written();
   c.end();
   std::uint64_t before = files.drops;
   add(40);
@@ -779,7 +788,7 @@ TEST(Unpublished, SpaceLeavesTheCacheOnceForEachWriter) {
   before = files.drops;
   add(10);
   EXPECT_EQ(files.drops, before);
-  c.publish();
+  c.held->publish_written();
   c.end();
 }
 

@@ -462,7 +462,7 @@ MUTATIONS = [
              "RandomHistory.*"),
     mutation("holes-count-as-space", "storage/files/file_space.cpp", "has_space",
              "a file has the space of its holes",
-             "pieces[i].fe_logical > from", "false",
+             "piece.fe_logical > from", "false",
              "FileSpace.OfHolesIsMissing"),
     mutation("space-beyond-the-limit", "storage/files/file_space.cpp", "has_space",
              "bytes behind the limit of a file's size count as space",
