@@ -384,8 +384,8 @@ TEST_F(ContainerFile, LargePartsThatReadAsZerosAreHoles) {
   extent old;
   {
     transaction change = container.begin(at_once);
-    old = change.allocate(whole);
-    change.write(old.offset, pattern(whole, 1));
+    old = change.allocate(2 * whole);
+    change.write(old.offset, pattern(2 * whole, 1));
     change.commit();
   }
   transaction change = container.begin(at_once);
@@ -393,7 +393,7 @@ TEST_F(ContainerFile, LargePartsThatReadAsZerosAreHoles) {
   const std::uint64_t punched = files.calls_of("punch");
   const extent found = change.allocate(whole, overwritten);
   ASSERT_GE(found.offset, old.offset);
-  ASSERT_LT(found.offset + overwritten, old.end());
+  ASSERT_LE(found.end(), old.end());
   EXPECT_EQ(files.calls_of("punch"), punched + 1);
   EXPECT_EQ(files.calls_of("allocate"), reserved + 1) << "no store may fail on a full disk";
   std::vector<std::byte> bytes(whole - overwritten);
