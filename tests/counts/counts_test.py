@@ -1,6 +1,7 @@
 """Counts what small calls cost: instructions (by callgrind), allocations, threads. The limits are a
 tenth above what was counted when they were set, so that a call which becomes more expensive is
-noticed. They hold for the kernels of the x86-64 baseline, the distribution's compiler and its
+noticed; three of them are closer, because sources that are compiled as one (SHALE_UNITY) need up
+to 60 instructions more there. They hold for the kernels of the x86-64 baseline, the distribution's compiler and its
 C library.
 """
 import argparse
@@ -17,10 +18,10 @@ CALLS = 100
 # name: (instructions, allocations) of one call on eight elements, at most
 LIMITS = {
     "apply": (1540, 0),
-    "copy": (1760, 1),
-    "fill": (1880, 1),
+    "copy": (1850, 1),
+    "fill": (1930, 1),
     "eval_into_new_expression": (3380, 3),
-    "eval_into_kept_expression": (1750, 0),
+    "eval_into_kept_expression": (1810, 0),
     "eval_kept_expression": (3280, 2),
     "build_expression": (1630, 3),
     "exp": (2910, 2),
