@@ -102,6 +102,27 @@ TEST(KeptByAppend, CopiesLittleAndLeavesFewExtents) {
   }
 }
 
+TEST(CutAtUnits, LeavesWholeUnitsInLargeParts) {
+  constexpr std::uint64_t bytes = 40 * unit_bytes + 4711, some = 3 * division_bytes;
+  const auto cut = [](std::uint64_t first, std::uint64_t end) {
+    std::vector<std::uint64_t> bounds;
+    for (const byte_interval& part : cut_at_units({{first, end}}, bytes)) {
+      EXPECT_TRUE(bounds.empty() || bounds.back() == part.first);
+      if (bounds.empty()) bounds.push_back(part.first);
+      bounds.push_back(part.end);
+    }
+    return bounds;
+  };
+  using bounds = std::vector<std::uint64_t>;
+  EXPECT_EQ(cut(0, 8 * unit_bytes + some), (bounds{0, 8 * unit_bytes, 8 * unit_bytes + some}));
+  EXPECT_EQ(cut(some, 12 * unit_bytes + some),
+            (bounds{some, unit_bytes, 12 * unit_bytes, 12 * unit_bytes + some}));
+  EXPECT_EQ(cut(some, bytes), (bounds{some, unit_bytes, bytes}));
+  EXPECT_EQ(cut(0, bytes), (bounds{0, bytes}));
+  EXPECT_EQ(cut(some, 7 * unit_bytes), (bounds{some, 7 * unit_bytes}));
+  EXPECT_EQ(cut(unit_bytes, 20 * unit_bytes), (bounds{unit_bytes, 20 * unit_bytes}));
+}
+
 TEST(CheapestRun, HasTheFewestBytes) {
   std::mt19937 random(3);
   for (int round = 0; round < 100; ++round) {

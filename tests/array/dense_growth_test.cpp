@@ -151,6 +151,36 @@ TEST_F(DenseGrowth, ADividedUnitCanBeWritten) {
   EXPECT_EQ(findings_of(file_), "");
 }
 
+// The old part of a divided unit is copied together with the large extent before it.
+TEST_F(DenseGrowth, ALargeArrayWithADividedUnitCanBeUsedWhole) {
+  constexpr index_t width = 1000, rows = 4300;  // 16.4 MiB
+  const tensor added = tensor::full({1, width}, 5, dtype::float32);
+  const std::pair<const char*, std::function<void(transaction&, const std::string&)>> uses[] = {
+      {"read", [](transaction& next, const std::string& name) { next.find(name)->read(); }},
+      {"map", [](transaction& next, const std::string& name) { next.update(name).map(); }},
+      {"written",
+       [&](transaction& next, const std::string& name) {
+         next.update(name).write({{0, 0}, {rows, 1}},
+                                 expr(*next.find(name)).narrow(1, 1, 1).narrow(0, 0, rows));
+       }},
+      {"appended", [&](transaction& next, const std::string& name) {
+         next.append(name, expr(*next.find(name)).narrow(0, rows, 1));
+       }}};
+  for (const auto& [name, use] : uses) {
+    const tensor before = make(name, {rows, width});
+    change([&, &name = name, &use = use](transaction& next) {
+      next.append(name, added);
+      use(next, name);
+    });
+    tensor wanted = reshaped(before, at(name).shape());
+    for (index_t i = rows; i < wanted.shape(0); ++i) copy(wanted.narrow(0, i, 1), added);
+    if (name == std::string("written"))
+      copy(wanted.narrow(0, 0, rows).narrow(1, 0, 1), before.narrow(1, 1, 1));
+    EXPECT_TRUE(equal_bits(at(name).map(), wanted)) << name;
+  }
+  EXPECT_EQ(findings_of(file_), "");
+}
+
 TEST_F(DenseGrowth, AnAppendCostsWhatItAddsAndAUnit) {
   make("a", {256, row});  // 64 MiB
   for (int step = 0; step < 6; ++step) {
@@ -599,6 +629,8 @@ TEST_F(DenseGrowth, RandomHistoriesAreThoseOfTensors) {
     dense_history(file, seed, {20, row}).run(12);
     container short_rows = container::create(directory_ / ("short" + std::to_string(seed)));
     dense_history(short_rows, seed, {900, 1000}).run(12);
+    container large = container::create(directory_ / ("large" + std::to_string(seed)));
+    dense_history(large, seed, {4300, 1000}).run(6);
   }
 }
 

@@ -32,6 +32,22 @@ std::uint64_t kept_by_append(const format::dense_layout& layout, std::uint64_t b
   return kept;
 }
 
+std::vector<byte_interval> cut_at_units(const std::vector<byte_interval>& ranges,
+                                        std::uint64_t bytes) {
+  std::vector<byte_interval> cut;
+  for (const byte_interval& range : ranges) {
+    byte_interval units = range;
+    if (range.end - range.first >= format::large_extent_bytes) {
+      units.first = shale::detail::align_up(range.first, unit_bytes);
+      if (range.end != bytes) units.end = shale::detail::align_down(range.end, unit_bytes);
+    }
+    for (const byte_interval& part :
+         {byte_interval{range.first, units.first}, units, byte_interval{units.end, range.end}})
+      if (part.first < part.end) cut.push_back(part);
+  }
+  return cut;
+}
+
 format::byte_interval cheapest_run(const format::dense_layout& layout, std::uint64_t bytes,
                                    std::size_t count) {
   std::vector<std::uint64_t> ends{0};  // where the extents end in the array, after a first 0

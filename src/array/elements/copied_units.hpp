@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "array/elements/dense_places.hpp"
 #include "format/bytes/range_set.hpp"
@@ -37,6 +38,11 @@ format::byte_interval touched_units(const layout& view, std::size_t item_bytes,
 /// times.
 std::uint64_t kept_by_append(const format::dense_layout& layout, std::uint64_t bytes_before,
                              std::uint64_t bytes_after);
+
+/// Divides ranges of an array of `bytes` bytes so that each can become an extent of its own: a
+/// large extent has to hold whole units, unless it is the last one.
+std::vector<format::byte_interval> cut_at_units(const std::vector<format::byte_interval>& ranges,
+                                                std::uint64_t bytes);
 
 /// The range of the `count` neighbouring extents that have the fewest bytes, and that end with a
 /// unit. The array has more than `count` extents.

@@ -35,8 +35,8 @@ std::vector<moved_bytes> unit_copies::claim(const byte_interval& units) {
     const byte_interval all{0, format::array_bytes(array_.record)};
     // A mapping of the whole array shows each extent, so there must not be too many of them.
     const bool few_extents = shared.units.size() <= dense_extents_max;
-    const std::vector<byte_interval> missing =
-        shared.units.old_parts(shared.can_be_cut && few_extents ? units : all);
+    const std::vector<byte_interval> missing = cut_at_units(
+        shared.units.old_parts(shared.can_be_cut && few_extents ? units : all), all.end);
     const bool waits = std::any_of(missing.begin(), missing.end(), [&](const byte_interval& range) {
       return std::any_of(shared.in_work.begin(), shared.in_work.end(),
                          [&](const byte_interval& other) {
